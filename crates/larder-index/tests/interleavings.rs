@@ -300,7 +300,7 @@ fn wrong_counts_are_found() {
 fn what_is_unchanged_was_not_removed() {
     const KEYS: u16 = 10;
     let _alone = alone();
-    check("hash order: batches that are still true", &LARGE, || {
+    check("hash order: batches that are still valid", &LARGE, || {
         let (index, removed) = (Arc::new(smallest(Kind::Hash)), Arc::new(AtomicU64::new(0)));
         unchanged::fill(&**index, KEYS);
         let shared = (index.clone(), removed.clone());

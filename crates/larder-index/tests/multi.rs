@@ -301,18 +301,18 @@ fn a_scan_goes_on_within_a_key() {
                 (before..after).for_each(|i| objects.push(&[i]));
             });
             let rest = scan_multi(&*index, Start::Past(&position), DIRECTIONS[0]);
-            let met: Vec<_> = rest.into_iter().map(|(_, v)| v[0]).collect();
+            let visited: Vec<_> = rest.into_iter().map(|(_, v)| v[0]).collect();
             // What has come in the place of the last may take its number: it is not visited then.
             let throughout = (stop + 1..before.min(after)).collect::<Vec<_>>();
-            let (first, new) = met.split_at(throughout.len());
+            let (first, new) = visited.split_at(throughout.len());
             assert_eq!(first, throughout, "{before} {after} {stop}");
             assert!(new.iter().all(|v| *v >= before) && new.is_sorted());
         }
     }
 }
 
-/// A bag is freed in about as many steps as it has entries by the step's, those of its marks among
-/// them: no step goes over what is empty.
+/// A bag is freed in about as many steps as it has entries by the step's, those of its hash index
+/// among them: no step goes over what is empty.
 #[test]
 #[cfg_attr(miri, ignore)]
 fn a_value_tree_is_freed_in_steps() {
@@ -329,7 +329,7 @@ fn a_value_tree_is_freed_in_steps() {
         steps += 1;
     }
     assert_eq!(freed, n);
-    // An entry or an empty leaf counts as one; there is a mark for each entry.
+    // An entry or an empty leaf counts as one; each object has an entry in the hash index, too.
     let most = 2 * (n as usize + leaves) / STEP + 3;
     assert!(steps <= most, "{steps} steps, {leaves} leaves");
 }

@@ -1,5 +1,5 @@
-//! A scan of an ordered index that knows where its range ends: it gives all up to
-//! there and, in the default structure, nothing beyond.
+//! A scan of an ordered index that knows where its range ends: it gives all entries up to there
+//! and, in the default structure, none beyond.
 
 use larder_index::{pin, unique_with, Batch, Direction, LeafConfig, Start, Unique, UniqueKind};
 use larder_testing::{key, put, Hashes};

@@ -23,7 +23,7 @@ impl Span {
     }
 }
 
-/// The offset of a constant.
+/// Where a constant is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Constant {
     /// In the pool.
@@ -49,7 +49,7 @@ pub enum Class {
 /// one encoding.
 pub const LONGEST_PLAIN: usize = 64;
 
-/// The offset of an argument's bytes, and properties that are often needed.
+/// Where an argument's bytes are, and properties that are often needed.
 #[derive(Debug, Clone, Copy)]
 struct Argument {
     /// Its value, if it is an integer of 64 bits.

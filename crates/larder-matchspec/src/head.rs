@@ -60,7 +60,7 @@ pub(crate) enum Step {
     /// The rest of the list is identical to an argument, which may be a list.
     RestEq(Constant),
     /// Opens a map. Keys follow, each with the steps of its value. The flag says whether the keys
-    /// are in the order of the encoding: the offset of a key that is an argument isn't known.
+    /// are in the order of the encoding: where a key that is an argument belongs isn't known.
     OpenMap(bool),
     /// The map has this key. The steps of its value follow.
     Key(Constant),

@@ -25,7 +25,8 @@ use smallvec::SmallVec;
 /// The offsets of a few terms.
 pub(crate) type Offsets = SmallVec<[usize; 8]>;
 
-/// The ends of the compound terms of a specification, and its loose offsets (see the module).
+/// The ends of the compound terms of a specification, and the offsets of its loose parts (see the
+/// module).
 #[derive(Debug, Default)]
 pub(crate) struct TermIndex {
     ends: SmallVec<[(usize, usize); 6]>,

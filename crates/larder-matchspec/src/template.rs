@@ -68,7 +68,7 @@ pub trait Terms {
     fn write(&self, term: Self::Term, out: &mut Vec<u8>) -> bool;
 }
 
-/// An offset of a template for an argument.
+/// A hole of a template, for an argument.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Hole {
     /// Where it is in the template's bytes. The bytes have `[]` in its place.

@@ -356,8 +356,8 @@ pub(crate) fn of_head(head: &mut CompiledHead, tests: &mut Tests) {
                 let from = element.steps.start;
                 Condition::Steps(from as u32, (from + used) as u32)
             }
-            // The same holds for steps that bind. The element may be a large map after what the
-            // last one binds.
+            // The same holds for steps that bind. The element may have a large map after what
+            // the last one binds.
             ref nested => {
                 let walks =
                     |step: &Step| matches!(step, Step::Skip | Step::RestSkip | Step::CloseMap);

@@ -75,10 +75,10 @@ impl<'a> MachineValues<'a> {
         self.0.len()
     }
 
-    /// The value at an offset; `false` if there is none.
+    /// The value at an index; `false` if there is none.
     #[inline]
-    pub(crate) fn at(&self, place: usize) -> Val<'a> {
-        self.0.get(place).copied().unwrap_or(Val::Bool(false))
+    pub(crate) fn at(&self, index: usize) -> Val<'a> {
+        self.0.get(index).copied().unwrap_or(Val::Bool(false))
     }
 
     /// All values.

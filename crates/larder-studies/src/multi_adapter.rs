@@ -8,7 +8,7 @@
 //!
 //! A scan may stop between two objects of a key. It resumes *around* a position, which is that of
 //! the value list followed by a number: with the objects of the list that are past the number. If
-//! the list is removed, it resumes with the next one.
+//! the list has been removed, it resumes with the next one.
 
 use crate::counts::Counts;
 use crate::fill;

@@ -224,8 +224,8 @@ impl<W: Word> RelaxedAvl<W> {
     }
 
     /// Step rv1: continues the path, from the holder if it is empty, to the node of a position.
-    /// Returns the node. If there is none, the last node is the node that would be its parent. A
-    /// writer copies nodes that belong to a clone.
+    /// Returns the node. If there is none, the last node of the path is the one that would be its
+    /// parent. A writer copies nodes that belong to a clone.
     fn locate<'g>(
         &'g self,
         guard: &'g Guard,
@@ -244,8 +244,8 @@ impl<W: Word> RelaxedAvl<W> {
                 });
                 continue;
             };
-            // When the last node was entered, the position belonged below its node. What is loaded
-            // in this round is only used if the version is still the same at the end.
+            // When the last node was entered, the position belonged below it. What is loaded in
+            // this round is only used if the version is still the same at the end.
             let (node, version, side) = (parent.node, parent.version, parent.side);
             let mut kid = node.kid(side, guard);
             if let (Some(writer), Some(_)) = (writer, kid) {
@@ -275,21 +275,21 @@ impl<W: Word> RelaxedAvl<W> {
                     });
                 }
             }
-            // Validate the node. If its version has changed, go back one step, not to the root:
-            // each node has a version by which it is validated. Otherwise enter the child. If there
+            // Validate the node. If its version has changed, go back one node, not to the root:
+            // each has a version by which it is validated. Otherwise enter the child. If there
             // is none, the position is absent.
             if node.version() != version {
                 path.pop();
-            } else if let Some(parent) = entered {
-                path.push(parent);
+            } else if let Some(entered) = entered {
+                path.push(entered);
             } else if kid.is_none() {
                 return None;
             }
         }
     }
 
-    /// The child of a node, or a copy of it if it belongs to a clone. `None` if the step isn't
-    /// valid any more, or has no child.
+    /// The child of a node on the path, or a copy of it if it belongs to a clone. `None` if the
+    /// node's version has changed, or if it has no child.
     fn own_if_same<'g>(
         &'g self,
         writer: &Writer<'g>,

@@ -281,7 +281,7 @@ impl<W: Word> SkipList<W> {
             }
             let before = &around.before[..levels];
             // While the locks are held, none of these nodes is removed, and no node is inserted
-            // after one (SL3). So what is verified now holds until the locks are released.
+            // after one of them (SL3). So what is verified now holds until the locks are released.
             let unmarked = before.iter().all(|links| !links.is_marked());
             let next = |level: usize| around.before[level].next(level, guard);
             let same = (0..levels).all(|level| same(next(level), around.after[level]));

@@ -343,7 +343,7 @@ fn objects_come_back() {
     assert_eq!(encode(term!({ a }), 0), Err(ObjectError::TooShort));
 }
 
-/// Handles that were noted own nothing until they are retained; then their counts go with what they
+/// Handles that were noted own nothing until `own` is called; then their counts go with what they
 /// were put into, wherever that is dropped.
 #[test]
 fn handles_that_were_noted_are_given_back_once() {

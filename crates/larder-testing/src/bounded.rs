@@ -5,9 +5,8 @@
 //! "Iterative context bounding for systematic testing of multithreaded programs", PLDI 2007.)
 //!
 //! A change is free where the thread that runs can't go on: it has ended, or it waits for others.
-//! Who waits yields to the next in turn, so that two threads that wait for a third don't yield
-//! way to each other for ever; that is not a choice. Where a thread ends, all that can go on are
-//! tried.
+//! Who waits yields to the next in turn, so that two threads that wait for a third don't yield to
+//! each other for ever; that is not a choice. Where a thread ends, all that can go on are tried.
 //!
 //! The search is by depth: a stack has the *choice points*, and which choice was taken at each.
 //! After an execution the last choice point that has another choice takes it, and those after it
@@ -21,7 +20,7 @@ use shuttle::scheduler::{Schedule, Scheduler, Task, TaskId};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::Arc;
 
-/// A choice point.
+/// A point at which more than one thread may go on.
 #[derive(Debug)]
 struct ChoicePoint {
     choices: Vec<TaskId>,
@@ -149,7 +148,7 @@ impl Scheduler for Bounded {
                 self.points.truncate(self.at);
                 self.strayed = true;
             }
-            // After the recorded choice points, take the first choice of each new one.
+            // Past the recorded choice points, take the first choice of each new one.
             if self.at == self.points.len() {
                 self.points.push(ChoicePoint { choices, taken: 0 });
             }

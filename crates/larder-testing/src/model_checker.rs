@@ -219,12 +219,12 @@ pub fn planted_search() -> [Search; 1] {
 /// Faults, and what each is planted in.
 pub type Faults<P> = [(Fault, P)];
 
-/// Plants the fault that this process was told, if it was told one. Returns what the fault is
+/// Plants the fault that was requested of this process, if one was. Returns what the fault is
 /// planted in, or, without a fault, what the first one would be planted in.
 pub fn plant_requested<P: Copy>(faults: &Faults<P>) -> P {
-    let told = planted().map(|i| faults[i.parse::<usize>().expect("a number")]);
-    let (fault, place) = told.unwrap_or(faults[0]);
-    plant(fault, told.is_some());
+    let requested = planted().map(|i| faults[i.parse::<usize>().expect("a number")]);
+    let (fault, place) = requested.unwrap_or(faults[0]);
+    plant(fault, requested.is_some());
     place
 }
 

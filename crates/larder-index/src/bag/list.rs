@@ -4,7 +4,7 @@
 //!  list          count (1 to 64) | item | item | …           in order of arrival
 //!  item          length | object | number of the arrival      length and number as LEB128
 //!
-//!  tree header   0 | indexed (0 or 1) | count | next number        count and number as LEB128
+//!  tree header   0 | indexed (0 or 1) | count | next number       count and number as LEB128
 //! ```
 //!
 //! Numbers ascend in a list. By them a scan that resumes within a key knows which objects it has

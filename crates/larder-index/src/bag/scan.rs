@@ -90,7 +90,7 @@ impl ScanStart {
             NumberBound::Before => StartFilter::None,
             NumberBound::After if forward => StartFilter::None,
             NumberBound::After => StartFilter::All,
-            // Numbers are whole: strictly after one is at the next. There is none after the last.
+            // Numbers are whole: strictly past one is at the next. There is none past the last.
             NumberBound::Number(n) if !past => StartFilter::From(n),
             NumberBound::Number(n) if forward => n
                 .checked_add(1)
@@ -114,7 +114,7 @@ impl ScanStart {
         }
     }
 
-    /// Continues after all objects of a key.
+    /// Continues past all objects of a key.
     fn go_past(&mut self, prefix: &[u8]) {
         prefix.clone_into(&mut self.prefix);
         self.within = StartFilter::None;
@@ -173,8 +173,8 @@ pub(super) fn scan<'g, R: KeyRule>(
             Unpacked::InTree(key) => {
                 // (3) Read objects from the tree.
                 scan_tree(bag, guard, &mut from, &key, direction, batch);
-                // If the batch is empty, the key has no objects after the bound, and `from` is
-                // after the key now. Or the key is no longer a tree key, and `from` is unchanged,
+                // If the batch is empty, the key has no objects past the bound, and `from` is
+                // past the key now. Or the key is no longer a tree key, and `from` is unchanged,
                 // so its list is read.
                 if !batch.is_empty() {
                     return;
@@ -502,8 +502,8 @@ fn read_tree<R: KeyRule>(
 }
 
 /// Step 3: fills the batch with the next objects of a tree key. The batch stays empty in two cases.
-/// If the key has no objects that belong to the scan, `from` is set after the key. If the key is
-/// no longer a tree key, `from` stays as it is.
+/// If the key has no objects that belong to the scan, `from` is moved past the key. If the key
+/// is no longer a tree key, `from` stays as it is.
 #[cold]
 fn scan_tree<R: KeyRule>(
     bag: &Bag<R>,

@@ -322,8 +322,8 @@ impl<R: KeyRule> Objects for TreeValues<'_, R> {
     }
 
     fn find(&self, value: &[u8], same: &mut dyn FnMut(&[u8]) -> bool) -> bool {
-        // If the key is indexed, all its objects are. So an object whose hash isn't there doesn't
-        // exist.
+        // If the key is indexed, all its objects are. So an object whose hash isn't in the
+        // index doesn't exist.
         if self.entry.indexed {
             return !self.with_hash(value, 1, same).is_empty();
         }

@@ -20,7 +20,7 @@
 //! Invariants (docs/design.md §4.4):
 //! * C1: The count and the bit of a leaf change under the leaf's lock, or before their node is
 //!   published. If the bit is clear, the count is right, and the leaf is counted.
-//! * C2: While no thread is on the path from a leaf to the root, the whole path from the root to a
+//! * C2: While no thread is ascending from a leaf to the root, the whole path from the root to a
 //!   stale child is stale. Before that, the change isn't over.
 //! * C3: One thread at a time refreshes counts, under `changing`. It clears the bit of an inner
 //!   node *before* it reads the node's own bits.

@@ -353,7 +353,7 @@ fn move_short_record(
     to[..2].copy_from_slice(&((suffix - prefix_growth) as u16 | (value as u16) << 8).to_le_bytes());
     to[2..].copy_from_slice(from);
     // The bytes after the old head, padded with zeros. Those that the head takes in are shifted
-    // after what is left of it, and the others are masked out.
+    // so that they follow what is left of it, and the others are masked out.
     let padding = u64::MAX.checked_shr(8 * rest as u32).unwrap_or(0);
     let next = u64::from_be_bytes(*source.first_chunk()?) & !padding;
     let head = part.head << (8 * prefix_growth) | next >> (40 - 8 * prefix_growth);

@@ -216,7 +216,7 @@ impl Unique for KeyOrder {
             Some(key) => StepStart::Position(key.bytes),
             None => StepStart::Edge,
         };
-        // `None` says that the step is undecided, not that there is nothing after the key.
+        // `None` says that the step is undecided, not that there is nothing beyond the key.
         match self.0.step(guard, from, direction, batch) {
             Some(found) => found,
             None => step_by_scan(self, guard, key, direction, batch),

@@ -230,7 +230,7 @@ impl InnerNode {
                 Ordering::Equal => {}
             }
         }
-        // After that, the next four bytes are compared with all heads at once.
+        // Then the next four bytes are compared with all heads at once.
         let key = head(position.from(n, 4));
         let at = self.below(key);
         // An equal head: the whole separators decide.

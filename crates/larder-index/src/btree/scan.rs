@@ -58,9 +58,9 @@ pub(crate) enum StepStart<'a> {
     Position(&'a [u8]),
 }
 
-/// The slot to which a step in a leaf leads. Forward, it is the number of the first entry after
-/// `from`. Backward, it is one more than the number of the last entry before `from`. Also returns
-/// whether there is an entry at `from`.
+/// The bound from which a step in a leaf goes on. Forward, it is the number of the first entry
+/// after `from`. Backward, it is one more than the number of the last entry before `from`. Also
+/// returns whether there is an entry at `from`.
 #[inline]
 fn step_from(
     view: &TreeView<'_>,
@@ -101,7 +101,7 @@ impl BPlusTree {
         // Try only once. If the leaf is torn or obsolete, the scan handles it.
         let view = leaf.read().ok()?;
         let (spot, found) = step_from(&view, from, forward).ok()?;
-        // Within the leaf the neighbour is beside the slot. Beyond the end of the leaf it is in
+        // Within the leaf the neighbour is beside the bound. Beyond the end of the leaf it is in
         // the next one.
         let next = match forward {
             true => Some(spot).filter(|&i| i < view.len()),

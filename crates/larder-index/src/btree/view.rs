@@ -307,7 +307,7 @@ impl<'g> TreeView<'g> {
         let (fours, rest) = used.split_at(last & !3);
         let below = fours.chunks_exact(4).map(count_below).sum::<usize>() + count_below(rest);
         // A sample is only the upper half of a head. If it is equal, its slot may be on either side
-        // of the position, so extend the range after it.
+        // of the position, so extend the range past it.
         let mut end = below;
         while used.get(end).is_some_and(|s| s.load(Relaxed) == key) {
             end += 1;

@@ -2,7 +2,7 @@
 //!
 //! Invariants, whenever the lock isn't held:
 //! * H1: Each bucket that a displaced entry has passed has the overflow bit for the entry's tag. A
-//!   bit may be set without such an entry, until a displaced entry after the bucket is removed
+//!   bit may be set without such an entry, until a displaced entry past the bucket is removed
 //!   (`clear_overflow`).
 //! * H5: Objects have no gaps between them. So when an object grows, shrinks or is removed, all
 //!   objects below it move, and their slot entries change.
@@ -354,7 +354,7 @@ impl LockedHashLeaf<'_> {
                 let flags = self.flags(number, within, first, &mut handles);
                 if within.len() == n {
                     // All entries are removed, so it is enough to set the count to zero. The
-                    // overflow bits stay: entries that have overflowed are still after this
+                    // overflow bits stay: entries that have overflowed still lie past this
                     // bucket.
                     let bytes = SLOT_ENTRY * n + bucket.len() - heap(bucket, n, shape.unit_shift());
                     self.add(-(n as i32), -(bytes as isize));
@@ -456,9 +456,9 @@ fn close_slot(bucket: Bucket<'_>, i: usize, n: usize, up: u64) {
     let (mut w, last) = (i / ENTRIES_PER_WORD, n / ENTRIES_PER_WORD);
     let mut word = bucket.word(w);
     // The bits of a word from this slot entry on.
-    let after = |slot: usize| u64::MAX << (slot % ENTRIES_PER_WORD * 16);
+    let bits_from = |slot: usize| u64::MAX << (slot % ENTRIES_PER_WORD * 16);
     // `ours` selects the slot entries that change. In the first word, those below `i` stay.
-    let mut ours = after(i);
+    let mut ours = bits_from(i);
     while w < last {
         let next = bucket.word(w + 1);
         let moved = (word >> 16 | next << 48) & ours;
@@ -470,7 +470,7 @@ fn close_slot(bucket: Bucket<'_>, i: usize, n: usize, up: u64) {
     }
     // In the last word, bits from slot entry `n` on stay: objects may begin there. Slot entry `n`
     // itself is no longer counted.
-    ours &= !after(n);
+    ours &= !bits_from(n);
     let moved = word >> 16 & ours;
     bucket.set_word(
         w,

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  head of the leaf    mark; 0: no entry has a mark
-//!  after the buckets  bits of bucket 0 | bits of bucket 1 | … and the last bits in the head
+//!  after the buckets   bits of bucket 0 | bits of bucket 1 | … and the last bits in the head
 //! ```
 //!
 //! Bucket b has `marked` bits, from bit b · `marked` on: one for each of its first slot entries.

@@ -226,7 +226,7 @@ fn put_beyond(
 ) -> Option<usize> {
     let (len, unit_shift) = (shape.bucket(), shape.unit_shift());
     let mut at = shape.next(home);
-    // Mark the entry as displaced: a search after the home looks for the tag with this flag. Don't
+    // Mark the entry as displaced: a search past the home looks for the tag with this flag. Don't
     // set the overflow bits yet, since all buckets may be full.
     while at != home {
         let bucket = &mut bytes[at * len..][..len];

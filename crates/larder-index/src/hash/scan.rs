@@ -16,6 +16,8 @@
 //! 5. Record where the scan resumes: after the last entry, or at the first hash of the next leaf.
 //!    If the leaf has no entry after the bound, continue with the next leaf.
 //!
+//! Here *before* and *after* are meant in the direction of the scan.
+//!
 //! Invariants (docs/design.md §4.3):
 //! * H2: Homes are in the order of hashes, and so are the tags of one home. So each home is sorted
 //!   separately, and only entries with equal tags need their hashes and keys.
@@ -88,7 +90,7 @@ enum LeafEnd {
     Batch,
 }
 
-/// The bound at which a scan starts; `None` if no entry can be after it.
+/// The bound at which a scan starts; `None` if no entry can be past it.
 fn bound(start: Start<'_>, forward: bool) -> Option<ScanBound<'_>> {
     let (position, inclusive) = match start {
         Start::Edge => {

@@ -14,7 +14,7 @@
 //!
 //! ```text
 //!  map ─→ unbacked ───────────────────→ take ─→ in use ─→ give ─→ unbacked
-//!             └─ prefault ─→ ready ─→ take
+//!             └─ prefault ──→ ready ──→ take
 //! ```
 //!
 //! Invariants:

@@ -22,9 +22,9 @@
 //! * **M3** An allocated unit belongs to the head or to exactly one block.
 //! * **M4** The lists of heads, and what is `locked` in them, are accessed only under their shard's
 //!   lock. `shard` is written before the first block is returned, and never changes.
-//! * **M5** Region i of a shard's list has at most `longest_free[i]` adjacent
-//!   free units. No region before index `search_from[n]` has `n` adjacent free units. `search_from`
-//!   ascends with `n`.
+//! * **M5** Region `i` of a shard's list has at most `longest_free[i]` adjacent free units. No
+//!   region before index `search_from[n]` has `n` adjacent free units. `search_from` ascends with
+//!   `n`.
 //! * **M6** `empty` is the number of regions of the list without blocks. Between two calls it is at
 //!   most one.
 //! * **M7** `free` is the sum of the regions' free units. `returned` is the number of their chunks

@@ -1,7 +1,7 @@
 //! The bitmap of the allocated units of a region, and the search for adjacent free ones.
 //!
 //! ```text
-//!  word 0     word 1     word 2          bit i % 64 of word i / 64 is set while unit i is allocated
+//!  word 0     word 1     word 2          bit i % 64 of word i / 64 is set: unit i is allocated
 //!  1111 0011  0000 0000  0111 1111       (eight bits of each word, the lowest first)
 //!       ╰╯    ╰───────────╯              adjacent free units, across words, too
 //! ```

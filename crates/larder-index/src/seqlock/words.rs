@@ -169,8 +169,8 @@ fn begin_copy(
     // Whole words are written: `more`, and the last of the copied ones, beyond the end.
     out.reserve(first.len() + len + 24);
     // SAFETY: all places that are written lie after the vector's contents, in the capacity that was
-    // made: `first` at the front, or eight bytes; and eight bytes after `first`. From the result,
-    // which is at most eight bytes further, there are `len + 16` bytes.
+    // reserved: `first` at the front, or eight bytes; and eight bytes after `first`. From the
+    // result, which is at most eight bytes further, there are `len + 16` bytes.
     let to = unsafe {
         let to = out.as_mut_ptr().add(from);
         // What follows `first` overwrites the rest of the word.

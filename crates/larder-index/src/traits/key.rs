@@ -29,7 +29,7 @@ pub enum Start<'a> {
     Edge,
     /// At the position. An entry at the position is included.
     At(&'a [u8]),
-    /// After the position: strictly after it in a forward scan, strictly before it in a backward
+    /// Past the position: strictly after it in a forward scan, strictly before it in a backward
     /// scan.
     Past(&'a [u8]),
 }

@@ -358,7 +358,7 @@ pub(crate) fn step_by_scan<'g, U: Unique + ?Sized>(
     match key {
         Some(key) => with_scratch(|position| {
             index.position(key, position);
-            // Start strictly after the key, so that its own entry isn't found again.
+            // Start strictly past the key, so that its own entry isn't found again.
             index.scan(guard, Start::Past(position), direction, batch);
         }),
         None => {

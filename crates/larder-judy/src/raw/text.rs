@@ -408,7 +408,8 @@ impl<C: Chunks> Text<C> {
             if C::misfits(word, &key[at..], next.is_some()) {
                 return self.seek_stray::<UP>(key);
             }
-            // The key itself is not wanted, so anything that is found must be after this word.
+            // The key itself is not wanted, so what is found is past this word in the direction of
+            // the search.
             if next.is_none() && !inclusive {
                 break;
             }

@@ -9,9 +9,9 @@
 //! The rank of "judy array" counts the words before "judy arr" in the root array, with all that is
 //! below them, and the words before "ay" in the array below.
 //!
-//! A word array knows how many *words* it has, but after a word that goes on there may be any
-//! number of strings. So each word beside the path is visited, and what is below it is counted run
-//! by run. No string is composed.
+//! A word array knows how many *words* it has, but any number of strings may be below a word that
+//! goes on. So each word beside the path is visited, and what is below it is counted run by run. No
+//! string is composed.
 
 use super::below::{Below, Link};
 use super::cpu::get;
@@ -93,7 +93,7 @@ impl<C: Chunks> Text<C> {
             unsafe {
                 match Link::from_word(*value).open() {
                     Below::Array(below) => jp = array(below),
-                    // The one string after the word is before the key if its rest is.
+                    // The one string below the word is before the key if its rest is.
                     Below::Lone(lone) => return sum + (lone.rest() < next) as u64,
                 }
             }

@@ -73,7 +73,7 @@ impl<W: Word> RelaxedAvl<W> {
                 return None;
             }
             // A search for the node's position reaches the node, or the one that has replaced it.
-            // Its last node is the parent.
+            // The last node of the path is the parent.
             path.clear();
             self.locate(guard, &node.position, None, path);
             if let Some(on_path) = path.last().filter(|on_path| is_parent(on_path.node)) {

@@ -277,7 +277,7 @@ impl<'b> ObjectEncoder<'b> {
         true
     }
 
-    /// Compresses the value after its header, if that makes it smaller.
+    /// Compresses what follows the value's header, if that makes it smaller.
     fn pack(&mut self) {
         if let Some(packed) = packed::compressed(&self.object.value) {
             self.object.value = packed;
@@ -324,7 +324,7 @@ pub fn encode(
 ) -> Result<(), ObjectError> {
     object.clear();
     let tuple = tuple.as_tuple().ok_or(ObjectError::NotTuple)?;
-    // An element's position is counted from 1. Position 0 is refused like one after the end.
+    // An element's position is counted from 1. Position 0 is refused like one past the end.
     let index = keypos.checked_sub(1).ok_or(ObjectError::TooShort)?;
     let key = tuple.get(index).ok_or(ObjectError::TooShort)?;
     let arity = tuple.arity();

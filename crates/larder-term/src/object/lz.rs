@@ -38,14 +38,14 @@ pub(super) fn pack(plain: &[u8], out: &mut Vec<u8>) {
 }
 
 #[inline]
-fn pack_with<const PLACES: usize>(plain: &[u8], out: &mut Vec<u8>) {
+fn pack_with<const SLOTS: usize>(plain: &[u8], out: &mut Vec<u8>) {
     // 0 also means that there is no offset. That is no problem, since the bytes are compared.
-    let mut places = [0u32; PLACES];
+    let mut slots = [0u32; SLOTS];
     let (mut at, mut done) = (1, 0);
     while let Some(four) = four_at(plain, at) {
         // Look up the last offset with the same hash, and replace it by this one.
-        let place = &mut places[(hash(four) >> (32 - PLACES.ilog2())) as usize % PLACES];
-        let before = std::mem::replace(place, at as u32) as usize;
+        let slot = &mut slots[(hash(four) >> (32 - SLOTS.ilog2())) as usize % SLOTS];
+        let before = std::mem::replace(slot, at as u32) as usize;
         if four_at(plain, before).is_none_or(|b| (b ^ four) << 8 != 0) {
             // There is no match. Advance faster the longer none has been found.
             at += 1 + (at - done) / 64;

@@ -40,7 +40,7 @@ use std::fmt;
 pub const EXACT_KEY: u8 = 1;
 /// The value has handles.
 pub const HAS_HANDLES: u8 = 2;
-/// The value is compressed after its header.
+/// What follows the value's header is compressed.
 pub const COMPRESSED: u8 = 4;
 /// The index key is an order key from which the key can be decoded.
 pub const FROM_ORDER: u8 = 8;

@@ -433,7 +433,7 @@ mod tests {
             };
             let (a, b) = (term(&x, less_x), term(&y, less_y));
             check(&a, &b);
-            // The bits after do not matter unless these are equal.
+            // What comes after doesn't matter unless these are equal.
             let pair = |first: &Term| Term::tuple([first.clone(), Term::from(after)]);
             check(&pair(&a), &pair(&b));
         }

@@ -67,7 +67,7 @@ impl<'t> Lexer<'t> {
         }
     }
 
-    /// An error at the current offset.
+    /// An error at the current position.
     pub(super) fn error(&self, what: impl Into<String>) -> ParseError {
         ParseError {
             line: self.line,
@@ -270,7 +270,7 @@ impl<'t> Lexer<'t> {
     }
 
     fn quoted(&mut self, quote: char) -> Result<Vec<char>, ParseError> {
-        // Make the error first: it names the offset of the opening quote.
+        // Make the error first: it names the position of the opening quote.
         let open = self.error(format!("no closing {quote}"));
         self.bump();
         let mut text = Vec::new();
