@@ -30,12 +30,40 @@
 %% @doc Returns a query handle for the table. Fails with `badarg' if an option has an invalid
 %% value, and with the error of info/2 if `Tab' can't be a table.
 -spec table(larder:table(), [term()] | term()) -> qlc:query_handle().
-table(Tab, Given) ->
+table(Name, Given) ->
+    Tab = resolved(Name, Given),
     case parse(listify(Given)) of
         badarg ->
             erlang:raise(error, badarg, [{larder, table, [Tab, Given], []}]);
         #options{} = Options ->
             handle(Tab, Given, Options)
+    end.
+
+%% From OTP 29.1.2 on `ets:table' looks up a name at once, and the query is of the table that had it
+%% then. In earlier releases it is of the table that has the name when the query runs.
+resolved(Name, Given) when is_atom(Name) ->
+    case are_names_resolved() andalso larder:whereis(Name) of
+        false -> Name;
+        undefined -> erlang:raise(error, badarg,
+                                  [{larder, table, [Name, Given], larder_error:info(id)}]);
+        Id -> Id
+    end;
+resolved(Tab, _Given) ->
+    Tab.
+
+%% `ets' is asked once.
+are_names_resolved() ->
+    case persistent_term:get({?MODULE, are_names_resolved}, unknown) of
+        unknown ->
+            AreResolved = try ets:table('larder: no table') of
+                              _ -> false
+                          catch
+                              error:badarg -> true
+                          end,
+            persistent_term:put({?MODULE, are_names_resolved}, AreResolved),
+            AreResolved;
+        Known ->
+            Known
     end.
 
 handle(Tab, Given, #options{traverse = Traverse, rest = Rest} = Options) ->

@@ -1,5 +1,5 @@
-//! `is_record/3` on a host that has native records, as OTP 29. It is set for a whole process, so this
-//! test has one of its own.
+//! `is_record/3` on a host that has native records, as OTP 29. It is set for a whole process, so
+//! this test has one of its own.
 
 mod common;
 
