@@ -172,8 +172,8 @@ failure(Module, [Tab | Options] = Args) ->
         [Module:delete(Real) || hd(Args) =:= tab]
     end.
 
-%% Of a frame in qlc the arguments have funs in them. `ets' of OTP 29.1.2 looks up names in a function
-%% of its own.
+%% Of a frame in qlc the arguments have funs in them. `ets' of OTP 29.1.2 looks up names in a
+%% function of its own.
 frame({ets, soft_whereis, _, _}) -> {table, []};
 frame({larder, table, [no_such_table | _], _}) -> {table, []};
 frame({Module, table, [_ | Options], _}) when Module =:= ets; Module =:= larder -> {table, Options};
