@@ -67,7 +67,8 @@ operation({Name, Prepare}) ->
 
 -spec operations() -> [operation()].
 operations() ->
-    by_kind_of_row() ++ of_sets() ++ of_ordered_sets() ++ of_bags() ++ of_tables() ++ of_scans().
+    by_kind_of_row() ++ of_sets() ++ of_ordered_sets() ++ of_bags() ++ of_tables() ++ of_scans()
+        ++ of_transactions().
 
 %% Every kind of row, looked up and inserted over.
 by_kind_of_row() ->
@@ -275,6 +276,22 @@ of_scans() ->
      emptied("select_delete of 1,000 rows", set),
      emptied("select_delete of an ordered_set of 1,000 rows", ordered_set),
      emptied("select_delete of a bag of 1,000 rows", bag)].
+
+of_transactions() ->
+    Read = fun(T, K) ->
+                   {atomic, [_]} = larder:transaction([T], fun([X]) -> larder:lookup(X, K) end)
+           end,
+    Write = fun(T, K) ->
+                    {atomic, true} = larder:transaction([T], fun([X]) ->
+                        [_] = larder:lookup(X, K),
+                        larder:insert(X, {K, K})
+                    end)
+            end,
+    Commit = fun(T, K) -> true = larder:commit([{check, T, K, [{K, K}]}, {insert, T, {K, K}}]) end,
+    [by_keys("set: transaction of a lookup", set, Read),
+     by_keys("set: transaction of a lookup and an insert", set, Write),
+     by_keys("ordered_set: transaction of a lookup and an insert", ordered_set, Write),
+     by_keys("set: commit of a check and an insert", set, Commit)].
 
 %% A call that deletes all rows of a filled table.
 emptied(Name, Type) ->
