@@ -18,7 +18,6 @@ use crate::maps::peers::index::Index;
 use crate::maps::peers::Filter;
 use crate::result::{ensure, Outcome};
 use crate::table::Report;
-use crate::time::progress::Progress;
 use crate::time::timed_each;
 use crate::time::workers::work;
 use crate::workload::{random_key, shuffled, value_of};
@@ -323,7 +322,7 @@ impl<K: TypedKey> TypedBench<K> {
 }
 
 /// The report, and the filter of the maps.
-struct Reporter<'a>(Report, &'a Filter);
+struct Reporter<'a>(&'a mut Report, &'a Filter);
 
 impl Reporter<'_> {
     /// Measures one map, if the filter accepts it.
@@ -357,27 +356,29 @@ impl Reporter<'_> {
 /// Measures all maps of all pairs of types, in turns. A wrong answer is an error.
 pub fn run(options: &TypedOptions, filter: &Filter) -> Outcome<Report> {
     let title = "Tables of Rust's types beside maps; nanoseconds an operation, all threads together (medians); ranges and each: of a row";
-    let keys = ["entries", "keys", "values", "threads", "structure"];
-    let mut all = Reporter(Report::new(title, &keys), filter);
-    let progress = Progress::new(false);
+    let keys = &["entries", "keys", "values", "threads", "structure"];
+    let mut report = Report::new(title, keys);
+    let counts: Vec<_> = options
+        .threads
+        .iter()
+        .map(|n| (format!("{n} threads"), *n))
+        .collect();
     for &size in &options.sizes {
         let rounds = options.operations.div_ceil(size).max(1);
-        let steps = options.runs * options.threads.len();
-        progress.part(&format!("{size} entries"), steps);
         let mut numbers = TypedBench::new(size, rounds);
         let mut texts = TypedBench::new(size, rounds);
-        for threads in options.threads.repeat(options.runs) {
-            numbers.divide(threads);
-            texts.divide(threads);
+        let part = format!("{size} entries");
+        report.in_turns(&part, options.runs, &counts, |report, (_, threads)| {
+            numbers.divide(*threads);
+            texts.divide(*threads);
+            let mut all = Reporter(report, filter);
             all.map::<Index>(&numbers)?;
             all.maps::<u64, u64>(&numbers)?;
             all.maps::<String, u64>(&texts)?;
-            all.maps::<u64, Order>(&numbers)?;
-            progress.step();
-        }
+            all.maps::<u64, Order>(&numbers)
+        })?;
     }
-    progress.end();
-    Ok(all.0)
+    Ok(report)
 }
 
 #[cfg(test)]

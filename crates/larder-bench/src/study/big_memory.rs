@@ -7,7 +7,7 @@ use super::run::Run;
 use super::tables::size_option;
 use super::Plan;
 use crate::maps::peers::index::Index;
-use crate::maps::peers::{each_map, map_names, Handle, Map, Named, Store};
+use crate::maps::peers::{each_map, Handle, Map, Store};
 use crate::result::{ensure, Outcome};
 use crate::stats::{ends, median, quantile, sorted};
 use crate::table::grouped;
@@ -173,18 +173,17 @@ fn growth(run: &mut Run, stores: &[NamedStore]) -> Outcome {
     }
     run.plots(GROWTH, &[("part", &grouped(goal.part as usize))]);
     // Larder's own maps are among the stores.
-    let mut peers = map_names(&run.filter);
-    peers.retain(|name| !name.starts_with("larder"));
+    let mut peers = each_map!(run.filter, M => grow_peer::<M> as fn(&mut _, _, _, &mut _) -> _);
+    peers.retain(|(name, _)| !name.starts_with("larder"));
     let mut left = stores.len() + peers.len();
     run.progress.part("big-memory, growth", left);
     for store in stores {
         let (bytes, make) = (store.bytes_per_entry(), |entries| store.growing(entries));
         grow(run, goal, &store.name, bytes, &mut left, make)?;
     }
-    // Maps that double are at their worst just afterwards.
-    each_map!(run.filter, M => if peers.contains(&M::NAME) {
-        grow(run, goal, M::NAME, 45.0, &mut left, |_| M::empty())?;
-    });
+    for (name, grow_peer) in peers {
+        grow_peer(run, goal, name, &mut left)?;
+    }
     run.check(
         "after growth: every thousandth key has its value, a key that was never put has none",
     );
@@ -245,6 +244,11 @@ fn grow<H: Handle>(
     *left -= 1;
     run.progress.step();
     Ok(())
+}
+
+fn grow_peer<M: Map>(run: &mut Run, goal: Goal<'_>, name: &str, left: &mut usize) -> Outcome {
+    // Maps that double are at their worst just afterwards.
+    grow(run, goal, name, 45.0, left, |_| M::empty())
 }
 
 /// Checks a sample of the entries, and keys that were never put.
