@@ -184,6 +184,14 @@ impl Point {
     }
 }
 
+impl From<&Published> for Point {
+    /// A point without runs.
+    fn from(p: &Published) -> Point {
+        let (x, figure) = (p.x.clone(), [p.value; 3]);
+        Point::new(&p.plot, &p.series, x, figure, 0, &p.unit, Better::Less)
+    }
+}
+
 impl Plot {
     /// Parses a line `id | title | x label, scale | y label, scale | unit, better | note`. Studies
     /// declare their plots in such lines. Panics if the line has another form.
