@@ -235,8 +235,14 @@ impl Failure {
     }
 }
 
-/// Returns a wrong answer of a structure unless `right`: `ensure!(right, name; "{key} is gone")`.
+/// Returns a failure unless `right`: a wrong answer of a structure (`ensure!(right, name; "{key} is
+/// gone")`), or that the request can't be fulfilled (`ensure!(right; "there is no {name}")`).
 macro_rules! ensure {
+    ($right:expr; $($what:tt)*) => {
+        if !$right {
+            return Err($crate::result::Failure::Impossible(format!($($what)*)));
+        }
+    };
     ($right:expr, $structure:expr; $($what:tt)*) => {
         if !$right {
             return Err($crate::result::Failure::wrong($structure, format!($($what)*)));
