@@ -1,5 +1,4 @@
-// What a map of the JVM has to do for the bench. A peer is a class in a file of its own, beside
-// this one.
+// What a map of the JVM has to do for the bench.
 
 public interface LongMap {
     void put(long key, long value);

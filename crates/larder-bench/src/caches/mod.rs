@@ -13,7 +13,7 @@ use crate::table::{Bound::AtLeast, Report};
 use crate::time::timed;
 use crate::time::workers::work;
 use crate::workload::{random, value_of};
-use contenders::{Cache, Lru, Sieve, TinyLfu};
+use contenders::{Cache, Evicting, TinyLfu};
 use larder_testing::traces::{self, Trace};
 
 #[derive(clap::Args)]
@@ -113,7 +113,7 @@ pub fn run(options: &CacheOptions, filter: &Filter) -> Outcome<Report> {
     let mut random = random(3);
     let traces = traces::all(options.requests, keys, capacity, &mut || random.f64());
     let caches = each!(filter, C => measure::<C> as fn(&mut _, &_, &_) -> _;
-        TinyLfu, Lru, Sieve,
+        TinyLfu, Evicting<1>, Evicting<2>,
         #[cfg(feature = "peers")] moka::sync::Cache<u64, u64>,
         #[cfg(feature = "peers")] quick_cache::sync::Cache<u64, u64>);
     let traces: Vec<_> = traces
