@@ -63,7 +63,7 @@ jvm() {
   have javac || { lacks "the JVM's maps: no javac"; return; }
   mkdir -p "$JVM/jars" "$JVM/classes"
   : >"$JVM/peers.txt.new"
-  javac -d "$JVM/classes" "$PEERS/jvm/Bench.java" "$PEERS/jvm/LongMap.java" || { lacks "the JVM's maps"; return; }
+  javac -d "$JVM/classes" "$PEERS/jvm/Bench.java" || { lacks "the JVM's maps"; return; }
   local source class name type pin
   while IFS='|' read -r class name type pin; do
     class=${class% } name=${name# } name=${name% } pin=${pin# } type=${type# }

@@ -1,7 +1,7 @@
 //! Tables of figures by row and column. A bench prints one and writes it as a CSV, with the facts
 //! of the machine. The report makes tables of Markdown pages and heat maps from CSVs.
 
-use crate::result::{Failure, Origin, Outcome};
+use crate::result::{ensure, Failure, Origin, Outcome};
 use crate::stats::{median, place, sorted};
 use crate::time::progress::Progress;
 use indicatif::HumanCount;
@@ -176,10 +176,8 @@ impl Report {
     /// measured.
     pub fn finish(&self, out: Option<PathBuf>) -> Outcome {
         self.progress.end();
-        if self.table.columns.is_empty() {
-            let what = "nothing was measured (is there a structure of that name?)";
-            return Err(Failure::Impossible(what.into()));
-        }
+        let is_empty = self.table.columns.is_empty();
+        ensure!(!is_empty; "nothing was measured (is there a structure of that name?)");
         self.print();
         if let Some(path) = out {
             let failed = |error| Failure::Impossible(format!("{}: {error}", path.display()));

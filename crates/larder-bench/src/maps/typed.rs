@@ -269,17 +269,14 @@ impl<K: TypedKey> TypedBench<K> {
         };
         let all = self.keys.iter().all(counted);
         ensure!(all, C::NAME; "it lost an update");
-        let times = [
+        let mut times = vec![
             ("lookup", lookup),
             ("overwrite", overwrite),
             ("count", count),
         ];
-        let range = range.map(|range| ("range of 100", range));
-        Ok(times
-            .into_iter()
-            .chain(range)
-            .chain([("each", each)])
-            .collect())
+        times.extend(range.map(|range| ("range of 100", range)));
+        times.push(("each", each));
+        Ok(times)
     }
 
     /// Nanoseconds per row in ranges of a hundred rows, which begin at each hundredth key. `None`
@@ -321,36 +318,36 @@ impl<K: TypedKey> TypedBench<K> {
     }
 }
 
-/// The report, and the filter of the maps.
-struct Reporter<'a>(&'a mut Report, &'a Filter);
-
-impl Reporter<'_> {
-    /// Measures one map, if the filter accepts it.
-    fn map<C: TypedMap>(&mut self, bench: &TypedBench<C::Key>) -> Outcome {
-        if self.1.accepts(C::NAME) {
-            let (size, threads) = (bench.keys.len().to_string(), bench.threads.to_string());
-            let key = [&size, C::Key::NAME, C::Value::NAME, &threads, C::NAME];
-            for (step, time) in bench.map::<C>()? {
-                self.0.add(&key, step, 1, time);
-            }
+/// Measures one map, if the filter accepts it.
+fn map<C: TypedMap>(report: &mut Report, filter: &Filter, bench: &TypedBench<C::Key>) -> Outcome {
+    if filter.accepts(C::NAME) {
+        let (size, threads) = (bench.keys.len().to_string(), bench.threads.to_string());
+        let key = [&size, C::Key::NAME, C::Value::NAME, &threads, C::NAME];
+        for (step, time) in bench.map::<C>()? {
+            report.add(&key, step, 1, time);
         }
-        Ok(())
     }
+    Ok(())
+}
 
-    /// Measures all maps of a pair of types.
-    fn maps<K: TypedKey, V: TypedValue>(&mut self, bench: &TypedBench<K>) -> Outcome {
-        self.map::<Typed<K, V, Ordered>>(bench)?;
-        self.map::<Typed<K, V, Hashed>>(bench)?;
-        self.map::<RwLock<BTreeMap<K, V>>>(bench)?;
-        #[cfg(feature = "peers")]
-        {
-            self.map::<crossbeam_skiplist::SkipMap<K, parking_lot::Mutex<V>>>(bench)?;
-            self.map::<scc::TreeIndex<K, std::sync::Arc<parking_lot::Mutex<V>>>>(bench)?;
-            self.map::<dashmap::DashMap<K, V>>(bench)?;
-            self.map::<papaya::HashMap<K, V>>(bench)?;
-        }
-        Ok(())
+/// Measures all maps of a pair of types.
+fn maps<K, V>(report: &mut Report, filter: &Filter, bench: &TypedBench<K>) -> Outcome
+where
+    K: TypedKey,
+    V: TypedValue,
+{
+    map::<Typed<K, V, Ordered>>(report, filter, bench)?;
+    map::<Typed<K, V, Hashed>>(report, filter, bench)?;
+    map::<RwLock<BTreeMap<K, V>>>(report, filter, bench)?;
+    #[cfg(feature = "peers")]
+    {
+        use {parking_lot::Mutex, std::sync::Arc};
+        map::<crossbeam_skiplist::SkipMap<K, Mutex<V>>>(report, filter, bench)?;
+        map::<scc::TreeIndex<K, Arc<Mutex<V>>>>(report, filter, bench)?;
+        map::<dashmap::DashMap<K, V>>(report, filter, bench)?;
+        map::<papaya::HashMap<K, V>>(report, filter, bench)?;
     }
+    Ok(())
 }
 
 /// Measures all maps of all pairs of types, in turns. A wrong answer is an error.
@@ -365,17 +362,16 @@ pub fn run(options: &TypedOptions, filter: &Filter) -> Outcome<Report> {
         .collect();
     for &size in &options.sizes {
         let rounds = options.operations.div_ceil(size).max(1);
-        let mut numbers = TypedBench::new(size, rounds);
-        let mut texts = TypedBench::new(size, rounds);
+        let mut numbers = TypedBench::<u64>::new(size, rounds);
+        let mut texts = TypedBench::<String>::new(size, rounds);
         let part = format!("{size} entries");
         report.in_turns(&part, options.runs, &counts, |report, (_, threads)| {
             numbers.divide(*threads);
             texts.divide(*threads);
-            let mut all = Reporter(report, filter);
-            all.map::<Index>(&numbers)?;
-            all.maps::<u64, u64>(&numbers)?;
-            all.maps::<String, u64>(&texts)?;
-            all.maps::<u64, Order>(&numbers)
+            map::<Index>(report, filter, &numbers)?;
+            maps::<_, u64>(report, filter, &numbers)?;
+            maps::<_, u64>(report, filter, &texts)?;
+            maps::<_, Order>(report, filter, &numbers)
         })?;
     }
     Ok(report)
