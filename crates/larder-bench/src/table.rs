@@ -245,19 +245,17 @@ pub fn grouped(number: usize) -> String {
 fn facts() -> Vec<(&'static str, String)> {
     let cores = std::thread::available_parallelism();
     let cores = cores.map_or_else(|_| "unknown".into(), |n| n.to_string());
-    let huge_pages = "/sys/kernel/mm/transparent_hugepage/enabled";
+    let huge_pages = line("/sys/kernel/mm/transparent_hugepage/enabled", "");
+    let commit = output("git describe --always --dirty --abbrev=12");
     vec![
         ("date", output("date -u +%Y-%m-%dT%H:%M:%SZ")),
         ("processor", line("/proc/cpuinfo", "model name")),
         ("cores", cores),
         ("memory", line("/proc/meminfo", "MemTotal")),
         ("system", output("uname -sr")),
-        ("huge pages", line(huge_pages, "")),
+        ("huge pages", huge_pages),
         ("rustc", output("rustc --version")),
-        (
-            "commit",
-            output("git describe --always --dirty --abbrev=12"),
-        ),
+        ("commit", commit),
     ]
 }
 
@@ -278,10 +276,8 @@ fn line(path: &str, name: &str) -> String {
     let text = std::fs::read_to_string(path).unwrap_or_default();
     let mut lines = text.lines().filter(|line| line.starts_with(name));
     let line = lines.next().unwrap_or("unknown");
-    line.split_once(':')
-        .map_or(line, |(_, fact)| fact)
-        .trim()
-        .to_string()
+    let fact = line.split_once(':').map_or(line, |(_, fact)| fact);
+    fact.trim().to_string()
 }
 
 fn output(command: &str) -> String {

@@ -25,6 +25,7 @@ pub struct SkewOptions {
 type Case = (&'static str, fn(u64, u64) -> Vec<u8>);
 
 /// The others are compared with the first one. Lookups are uniform, save those of [`ZIPF`].
+#[rustfmt::skip]
 static CASES: [Case; 9] = [
     ("random", |i, _| bytes(random_key(i))),
     (ZIPF, |i, _| bytes(random_key(i))),
@@ -32,15 +33,9 @@ static CASES: [Case; 9] = [
     ("reversed", |i, n| bytes(n - 1 - i)),
     ("bit-reversed", |i, _| bytes(i.reverse_bits())),
     ("strided by 2^32", |i, _| bytes(i << 32)),
-    ("top bits alone", |i, n| {
-        bytes(i << n.next_power_of_two().leading_zeros())
-    }),
-    ("after 56 equal bytes", |i, _| {
-        [&[b'p'; 56][..], &bytes(random_key(i))].concat()
-    }),
-    ("before 56 equal bytes", |i, _| {
-        [&bytes(random_key(i)), &[b's'; 56][..]].concat()
-    }),
+    ("top bits alone", |i, n| bytes(i << n.next_power_of_two().leading_zeros())),
+    ("after 56 equal bytes", |i, _| [vec![b'p'; 56], bytes(random_key(i))].concat()),
+    ("before 56 equal bytes", |i, _| [bytes(random_key(i)), vec![b's'; 56]].concat()),
 ];
 
 const ZIPF: &str = "Zipf 0.99";

@@ -90,10 +90,8 @@ fn most_often(chart: &Chart) -> String {
         of.len()
     };
     let names = distinct(wins.iter().map(|win| &*win.first.0.name));
-    let most = names
-        .into_iter()
-        .rev()
-        .max_by_key(|name| count(name, false));
+    let most = names.into_iter().rev();
+    let most = most.max_by_key(|name| count(name, false));
     most.map_or("–".into(), |name| {
         let (all, clear) = (count(name, false), count(name, true));
         format!("{name}: {all} of {} ({clear} clearly)", wins.len())

@@ -207,19 +207,15 @@ fn writes(run: &mut Run, kind: &str, t: &FilledTable) -> Outcome {
         let (_, bytes) = t.table.table.engine_table().snapshots();
         let kept = bytes as f64 / keys.len() as f64;
         let round = [without, first, later, kept];
-        figures
-            .iter_mut()
-            .zip(round)
-            .for_each(|(all, one)| all.push(one));
+        for (all, one) in figures.iter_mut().zip(round) {
+            all.push(one);
+        }
     }
     let [without, first, later, kept] = figures.map(|all| median(&all));
+    let line = "first write of a key after a snapshot (ns)";
     for (series, line, ns) in [
         ("no snapshot", "write over a row, no snapshot (ns)", without),
-        (
-            "first touch",
-            "first write of a key after a snapshot (ns)",
-            first,
-        ),
+        ("first touch", line, first),
         ("later touch", "later writes of the key (ns)", later),
     ] {
         run.figure("writes", series, kind, ns);
