@@ -184,8 +184,8 @@ impl Point {
     }
 }
 
+/// A published figure is a point without runs.
 impl From<&Published> for Point {
-    /// A point without runs.
     fn from(p: &Published) -> Point {
         let (x, figure) = (p.x.clone(), [p.value; 3]);
         Point::new(&p.plot, &p.series, x, figure, 0, &p.unit, Better::Less)

@@ -154,7 +154,9 @@ fn of_sets(all: &mut Vec<Operation>) {
     calls! { all, by_keys, set;
         "set: lookup of an absent key" => |t, i| assert_eq!(found(t.lookup(&Term::int(-i))), 0);
         "set: contains" => |t, i| assert!(found_it(t.contains(&Term::int(i))));
-        "set: insert_new of a key that is there" => |t, i| assert!(!found_it(t.insert_new(&int(i))));
+        "set: insert_new of a key that is there" => |t, i| {
+            assert!(!found_it(t.insert_new(&int(i))))
+        };
     }
     calls! { all, into_empty, set; "set: insert of new rows" => |t, row| done(t.insert(row)); }
     calls! { all, by_keys, set;

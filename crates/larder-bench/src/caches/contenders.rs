@@ -63,8 +63,8 @@ cache!([const BY: usize] Evicting<BY>, EVICTS[BY].0, |capacity| {
     cache.0.put(&key, &value).expect(MAKES_ROOM), cache.0.len());
 
 #[cfg(feature = "peers")]
-cache!([] moka::sync::Cache<u64, u64>, "moka", |capacity| Self::new(capacity as u64), |cache, key, value|
-Self::get(cache, &key), cache.insert(key, value), {
+cache!([] moka::sync::Cache<u64, u64>, "moka", |capacity| Self::new(capacity as u64),
+|cache, key, value| Self::get(cache, &key), cache.insert(key, value), {
     cache.run_pending_tasks();
     cache.entry_count() as usize
 });

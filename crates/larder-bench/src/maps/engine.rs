@@ -34,7 +34,7 @@ const LARGE: usize = 1 << 24;
 
 const STEPS: [&str; 6] = ["insert", "lookup", "dependent", "miss", "scan", "remove"];
 
-/// Adds figures of a map: of its times, if there are rounds, or else of its bytes.
+/// Adds figures of a map with these keys, of so many rounds.
 type Measure = fn(&mut Report, &Keys, usize);
 
 /// Times all steps of a map, `rounds` times.

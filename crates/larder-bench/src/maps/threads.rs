@@ -28,7 +28,7 @@ pub struct ThreadsOptions {
     runs: usize,
 }
 
-/// Percentages: the name has lookups, inserts and removals; the array has inserts, removals, lookups.
+/// Percentages. The name has lookups, inserts, removals; the array inserts, removals, lookups.
 type Mix = (&'static str, [f64; 3]);
 
 const MIXES: [Mix; 3] = [

@@ -164,7 +164,7 @@ pub fn all(here: &Findings, there: Option<&Findings>) -> Vec<Chart> {
 
 fn chart(study: &Study, other: Option<&Study>, plot: &Plot, styles: &Styles) -> Chart {
     let published: Vec<_> = study.published.iter().map(Point::from).collect();
-    let of = |points: &'_ [Point]| points.iter().find(|p| p.plot == plot.id).cloned();
+    let of = |points: &[Point]| points.iter().find(|p| p.plot == plot.id).cloned();
     let first = of(&study.points);
     let unit = first.clone().or_else(|| of(&published)).map(|p| p.unit);
     let id = file_name(&format!("{}-{}", study.study, plot.id));

@@ -1,5 +1,5 @@
-//! The JVM's maps. `scripts/peers.sh` fetches and compiles those of `jvm/maps.txt`. Each measurement
-//! runs in a new JVM.
+//! The JVM's maps. `scripts/peers.sh` fetches and compiles those of `jvm/maps.txt`. Each
+//! measurement runs in a new JVM.
 //!
 //! The folder contains `classes/`, `jars/`, and `peers.txt` with a line `CLASS<TAB>NAME` for each
 //! map that is available.

@@ -16,8 +16,8 @@ disjoint-{type} | Transactions of threads with keys of their own, on a {type} | 
 contended-{type} | Transactions of threads with the same 8 keys, on a {type} | threads, log | {rate} | a lookup and an insert each
 ";
 
-/// The cases: the plot, how many parts of the keys there are, and the keys of a part. Each thread has
-/// a part of its own, or all have the same one.
+/// The cases: the plot, how many parts of the keys there are, and the keys of a part. Each thread
+/// has a part of its own, or all have the same one.
 const CASES: [(&str, usize, u64); 2] = [("disjoint", THREADS.len(), 10_000), ("contended", 1, 8)];
 
 const THREADS: [usize; 2] = [1, 2];

@@ -86,7 +86,9 @@ fn start(run: &mut Run, sizes: &[usize]) -> Outcome<Child> {
         larder.join("larder.beam"),
         bench.join("larder_bench_study.beam"),
     ];
-    ensure!(modules.iter().all(|file| file.exists()); "{} has no built Larder: `make build demo-beams bench-beams` there first, or say --root", root.display());
+    ensure!(modules.iter().all(|file| file.exists());
+        "{} has no built Larder: `make build demo-beams bench-beams` there first, or say --root",
+        root.display());
     let sizes: Vec<_> = sizes.iter().map(usize::to_string).collect();
     let runs = run.runs(run.extent.pick(1, 3, 3));
     let (tiny, quick) = ((3_000, 2_000, 10), (50_000, 20_000, 25));

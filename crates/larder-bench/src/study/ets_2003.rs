@@ -77,8 +77,9 @@ judyeh | set judyl_hash
 ";
 
 /// Numbers of keys.
-#[rustfmt::skip]
-pub const SIZES: [usize; 8] = [700, 7_000, 70_000, 700_000, 7_000_000, 14_000_000, 21_000_000, 54_000_000];
+pub const SIZES: [usize; 8] = [
+    700, 7_000, 70_000, 700_000, 7_000_000, 14_000_000, 21_000_000, 54_000_000,
+];
 
 /// Sizes up to this are measured in any case. A quick run measures larger ones while there is time.
 const ALWAYS: usize = 70_000;
@@ -164,10 +165,8 @@ fn run(run: &mut Run) -> Outcome {
         let larger = sizes.split_off(run.extent.pick(2, 4, SIZES.len()));
         let larger: Vec<_> = larger.into_iter().map(grouped).collect();
         if !larger.is_empty() {
-            run.skip(format!(
-                "{} keys: asked for by --full alone",
-                larger.join("; ")
-            ));
+            let larger = larger.join("; ");
+            run.skip(format!("{larger} keys: asked for by --full alone"));
         }
     }
     let contenders = run.contenders(CONTENDERS, Vec::new())?;

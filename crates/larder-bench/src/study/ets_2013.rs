@@ -112,14 +112,12 @@ fn run(run: &mut Run) -> Outcome {
     run.setting("operations", size.operations);
     let threads = run.threads;
     if threads < 64 {
-        run.skip(format!(
-            "more than {threads} threads: the paper's machine had 64, this one has no more cores"
-        ));
+        let why = "the paper's machine had 64, this one has no more cores";
+        run.skip(format!("more than {threads} threads: {why}"));
     }
     if !cfg!(feature = "peers") {
-        run.skip(
-            "the ecosystem's hash tables and skip list: built without the feature `peers`".into(),
-        );
+        let what = "the ecosystem's hash tables and skip list: built without the feature `peers`";
+        run.skip(what.into());
     }
     let contenders = run.contenders(CONTENDERS, peers())?;
     let runs = run.runs(run.extent.pick(1, 3, 5));

@@ -175,7 +175,8 @@ pub fn run(options: &StudyOptions, filter: &Filter, out: Option<PathBuf>) -> Out
     let names = ALL.map(|plan| plan.name).join(", ");
     ensure!(!plans.is_empty(); "study '{name}': there is none; there are {names}, and all");
     let sized = options.sizes.is_empty() || SIZED.contains(&name);
-    ensure!(sized; "study --sizes is of the studies ets-2003, erlang and transactions alone, and this is '{name}'");
+    ensure!(sized;
+        "study --sizes is of the studies ets-2003, erlang and transactions alone, not of '{name}'");
     let begin = Instant::now();
     let out = out.unwrap_or_else(|| "results/studies".into());
     for (i, plan) in plans.iter().enumerate() {

@@ -41,8 +41,12 @@ costs | What snapshots cost in tables of {rows} rows | type, names | each in the
 ";
 
 /// Lines of that plot, and the targets.
-#[rustfmt::skip]
-const TARGETS: [(&str, f64); 4] = [(FIRST, 2.0), (LATER, 1.05), (TAKEN, 50.0), (TAKEN_AT_MOST, 50.0)];
+const TARGETS: [(&str, f64); 4] = [
+    (FIRST, 2.0),
+    (LATER, 1.05),
+    (TAKEN, 50.0),
+    (TAKEN_AT_MOST, 50.0),
+];
 /// The target of each way to read a snapshot.
 const READ_TARGET: f64 = 1.3;
 const TAKEN: &str = "take a snapshot while two threads write, median (us)";
