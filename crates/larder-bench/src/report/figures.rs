@@ -48,10 +48,8 @@ enum Divisor {
 pub fn fill(page: &Path, results: &Path) -> Outcome<String> {
     let read = |path: &Path| std::fs::read_to_string(path).map_err(|error| failed(path, error));
     let why = |why| Failure::Impossible(format!("{}: figures {why}", page.display()));
-    filled(&read(page)?, |name| {
-        read(&results.join(name)).map_err(|e| e.to_string())
-    })
-    .map_err(why)
+    let result = |name: &str| read(&results.join(name)).map_err(|error| error.to_string());
+    filled(&read(page)?, result).map_err(why)
 }
 
 fn filled(text: &str, read: impl Fn(&str) -> Result<String, String>) -> Result<String, String> {

@@ -85,9 +85,9 @@ fn range(factors: &[f64]) -> String {
 fn most_often(chart: &Chart) -> String {
     let wins = wins(chart);
     let count = |name: &str, clear: bool| {
-        let mut of: Vec<_> = wins.iter().filter(|win| win.first.0.name == name).collect();
-        of.retain(|win| !clear || win.certainty == Certainty::Clear);
-        of.len()
+        let of = wins.iter().filter(|win| win.first.0.name == name);
+        of.filter(|win| !clear || win.certainty == Certainty::Clear)
+            .count()
     };
     let names = distinct(wins.iter().map(|win| &*win.first.0.name));
     let most = names.into_iter().rev();
