@@ -116,10 +116,8 @@ pub fn run(options: &CacheOptions, filter: &Filter) -> Outcome<Report> {
         TinyLfu, Evicting<1>, Evicting<2>,
         #[cfg(feature = "peers")] moka::sync::Cache<u64, u64>,
         #[cfg(feature = "peers")] quick_cache::sync::Cache<u64, u64>);
-    let traces: Vec<_> = traces
-        .into_iter()
-        .map(|trace| (trace.name, trace))
-        .collect();
+    let named = |trace: Trace| (trace.name, trace);
+    let traces: Vec<_> = traces.into_iter().map(named).collect();
     report.in_turns("caches", options.runs, &traces, |report, (_, trace)| {
         let mut caches = caches.iter();
         caches.try_for_each(|(_, measure)| measure(report, trace, options))

@@ -112,8 +112,9 @@ fn run_bound(options: &GrowthOptions, filter: &Filter) -> Outcome<Report> {
             let runs = results.iter().filter(|(of, _)| *of == name);
             let best = runs.map(|(_, grown)| *grown);
             let best = best.reduce(|a, b| std::array::from_fn(|i| a[i].min(b[i])));
-            best.into_iter()
-                .for_each(|best| add(&mut report, name, best));
+            if let Some(best) = best {
+                add(&mut report, name, best);
+            }
         }
     }
     Ok(report)

@@ -104,22 +104,19 @@ pub fn run(options: &SkewOptions, filter: &Filter) -> Outcome<Report> {
     let mut structures = vec![("larder hash", false), ("larder ordered", true)];
     structures.retain(|(name, _)| filter.accepts(name));
     let all = structures.into_iter().flat_map(|(name, ordered)| {
-        let item =
-            move |case: &'static Case| (format!("{name}, {}", case.0), (name, ordered, case));
-        CASES.iter().map(item)
+        let at = move |case: &Case| format!("{name}, {}", case.0);
+        CASES
+            .iter()
+            .map(move |case| (at(case), (name, ordered, case)))
     });
     let all: Vec<_> = all.collect();
-    report.in_turns(
-        "skew",
-        options.runs,
-        &all,
-        |report, (_, (name, ordered, case))| {
-            for (step, time) in STEPS.iter().zip(measure(*ordered, case, entries)) {
-                report.add(&[name, case.0], step, 1, time);
-            }
-            Ok(())
-        },
-    )?;
+    report.in_turns("skew", options.runs, &all, |report, (_, item)| {
+        let (name, ordered, case) = *item;
+        for (step, time) in STEPS.iter().zip(measure(ordered, case, entries)) {
+            report.add(&[name, case.0], step, 1, time);
+        }
+        Ok(())
+    })?;
     for (at, (name, _, case)) in &all {
         compare(&mut report, at, [name, case.0]);
     }

@@ -313,9 +313,8 @@ fn course(contender: &Contender, keys: &KeyOrders, rounds: usize) -> Outcome<Cou
             };
             let counted = table.len().filter(|n| *n != rows);
             let counted = counted.map_or(Ok(()), |n| Err(format!("{n} rows, not {rows}")));
-            answer
-                .and(counted)
-                .map_err(|what| wrong(format!("{title}: {what}")))?;
+            let answer = answer.and(counted);
+            answer.map_err(|what| wrong(format!("{title}: {what}")))?;
             if *id == "insert-sequential" {
                 bytes_per_row = table.memory().unwrap_or(0) as f64 / keys.n as f64;
             }
