@@ -63,20 +63,20 @@ jvm() {
   have javac || { lacks "the JVM's maps: no javac"; return; }
   mkdir -p "$JVM/jars" "$JVM/classes"
   : >"$JVM/peers.txt.new"
-  javac -d "$JVM/classes" "$PEERS/jvm/Bench.java" "$PEERS/jvm/LongMap.java" || { lacks "the JVM's maps"; return; }
-  local file class name pin
-  for file in "$PEERS"/jvm/*.java; do
-    name=$(fact "$file" name) class=$(basename "$file" .java)
-    [ -n "$name" ] || continue
-    pin=$(fact "$file" jar)
+  javac -d "$JVM/classes" "$PEERS/jvm/Bench.java" || { lacks "the JVM's maps"; return; }
+  local source class name type pin
+  while IFS='|' read -r class name type pin; do
+    class=${class% } name=${name# } name=${name% } pin=${pin# } type=${type# }
     # shellcheck disable=SC2086
-    if [ -n "$pin" ] && ! { have mvn && jar $pin; }; then lacks "$name"; continue; fi
-    if javac -cp "$JVM/classes:$JVM/jars/*" -d "$JVM/classes" "$file"; then
+    if [ -n "$pin" ] && ! { have mvn && jar $pin </dev/null; }; then lacks "$name"; continue; fi
+    source=$JVM/$class.java
+    sed "s|CLASS|$class|; s|TYPE|${type% }|g" "$PEERS/jvm/Map.java.in" >"$source"
+    if javac -cp "$JVM/classes:$JVM/jars/*" -d "$JVM/classes" "$source"; then
       printf '%s\t%s\n' "$class" "$name" >>"$JVM/peers.txt.new"
     else
       lacks "$name"
     fi
-  done
+  done < <(grep -v '^#' "$PEERS/jvm/maps.txt")
   mv -f "$JVM/peers.txt.new" "$JVM/peers.txt"
 }
 

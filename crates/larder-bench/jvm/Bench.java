@@ -4,6 +4,15 @@
 import java.nio.file.Files;
 import java.nio.file.Path;
 
+/** What a map of the JVM has to do. */
+interface LongMap {
+    void put(long key, long value);
+    /** The value under a key that is there. */
+    long get(long key);
+    boolean has(long key);
+    int size();
+}
+
 public final class Bench {
     static long randomKey(long i) {
         i = (i ^ (i >>> 30)) * 0xBF58476D1CE4E5B9L;

@@ -77,10 +77,10 @@ pub fn main() -> ExitCode {
 fn execute(Arguments { what, out, only }: Arguments) -> Result<ExitCode, Box<dyn Error>> {
     let filter = Filter(only);
     match what {
-        What::Engine(options) => engine::run(&options, &filter).finish(out)?,
-        What::Growth(options) => growth::run(&options, &filter).finish(out)?,
+        What::Engine(options) => engine::run(&options, &filter)?.finish(out)?,
+        What::Growth(options) => growth::run(&options, &filter)?.finish(out)?,
         What::Threads(options) => threads::run(&options, &filter)?.finish(out)?,
-        What::Skew(options) => skew::run(&options, &filter).finish(out)?,
+        What::Skew(options) => skew::run(&options, &filter)?.finish(out)?,
         What::Typed(options) => typed::run(&options, &filter)?.finish(out)?,
         What::Caches(options) => caches::run(&options, &filter)?.finish(out)?,
         What::Study(options) => study::run(&options, &filter, out)?,

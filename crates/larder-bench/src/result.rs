@@ -184,6 +184,14 @@ impl Point {
     }
 }
 
+/// A published figure is a point without runs.
+impl From<&Published> for Point {
+    fn from(p: &Published) -> Point {
+        let (x, figure) = (p.x.clone(), [p.value; 3]);
+        Point::new(&p.plot, &p.series, x, figure, 0, &p.unit, Better::Less)
+    }
+}
+
 impl Plot {
     /// Parses a line `id | title | x label, scale | y label, scale | unit, better | note`. Studies
     /// declare their plots in such lines. Panics if the line has another form.
@@ -227,8 +235,14 @@ impl Failure {
     }
 }
 
-/// Returns a wrong answer of a structure unless `right`: `ensure!(right, name; "{key} is gone")`.
+/// Returns a failure unless `right`: a wrong answer of a structure (`ensure!(right, name; "{key} is
+/// gone")`), or that the request can't be fulfilled (`ensure!(right; "there is no {name}")`).
 macro_rules! ensure {
+    ($right:expr; $($what:tt)*) => {
+        if !$right {
+            return Err($crate::result::Failure::Impossible(format!($($what)*)));
+        }
+    };
     ($right:expr, $structure:expr; $($what:tt)*) => {
         if !$right {
             return Err($crate::result::Failure::wrong($structure, format!($($what)*)));

@@ -1,8 +1,9 @@
 //! Tables of figures by row and column. A bench prints one and writes it as a CSV, with the facts
 //! of the machine. The report makes tables of Markdown pages and heat maps from CSVs.
 
-use crate::result::{Failure, Origin, Outcome};
+use crate::result::{ensure, Failure, Origin, Outcome};
 use crate::stats::{median, place, sorted};
+use crate::time::progress::Progress;
 use indicatif::HumanCount;
 use serde::de::DeserializeOwned;
 use std::collections::BTreeMap;
@@ -62,24 +63,62 @@ impl Pivot {
     }
 }
 
+/// The target of a figure.
+pub enum Bound {
+    AtMost(f64),
+    AtLeast(f64),
+}
+
+impl Bound {
+    /// The target, and whether a figure meets it.
+    pub fn judge(&self, figure: f64) -> String {
+        let (words, bound, met) = match *self {
+            Bound::AtMost(most) => ("at most", most, figure <= most),
+            Bound::AtLeast(least) => ("at least", least, figure >= least),
+        };
+        format!("{words} {bound}: {}", ["-", "ok"][usize::from(met)])
+    }
+}
+
 /// The result of a bench: a table of medians, with remarks below it.
 pub struct Report {
     title: String,
-    keys: Vec<&'static str>,
+    keys: &'static [&'static str],
     table: Pivot,
     decimals: Vec<usize>,
     notes: Vec<String>,
+    pub progress: Progress,
 }
 
 impl Report {
-    pub fn new(title: impl Into<String>, keys: &[&'static str]) -> Self {
+    pub fn new(title: impl Into<String>, keys: &'static [&'static str]) -> Self {
         Report {
             title: title.into(),
-            keys: keys.to_vec(),
+            keys,
             table: Pivot::default(),
             decimals: Vec::new(),
             notes: Vec::new(),
+            progress: Progress::new(false),
         }
+    }
+
+    /// Measures the items of a part, each with its name, in turns.
+    pub fn in_turns<N: AsRef<str>, T>(
+        &mut self,
+        part: &str,
+        runs: usize,
+        items: &[(N, T)],
+        mut measure: impl FnMut(&mut Report, &(N, T)) -> Outcome,
+    ) -> Outcome {
+        let steps = runs * items.len();
+        self.progress.part(part, steps);
+        // Runs are the outer loop: what disturbs the machine for a while disturbs all items.
+        for item in items.iter().cycle().take(steps) {
+            self.progress.at(item.0.as_ref());
+            measure(self, item)?;
+            self.progress.step();
+        }
+        Ok(())
     }
 
     /// Adds the figure of one run.
@@ -98,9 +137,21 @@ impl Report {
         Some(self.median(key, column)? / self.median(other, column)?)
     }
 
-    /// Adds a line below the table about a figure, if it was measured.
-    pub fn judge(&mut self, figure: Option<f64>, describe: impl FnOnce(f64) -> String) {
-        self.notes.extend(figure.map(describe));
+    /// Adds a line below the table: how a column of one structure compares with that of another at
+    /// the same place, and with a target, if both were measured.
+    pub fn compare(
+        &mut self,
+        place: &[&str],
+        [ours, theirs]: [&str; 2],
+        column: &str,
+        target: Bound,
+    ) {
+        let key = |name| [place, &[name]].concat();
+        let ratio = self.ratio(&key(ours), &key(theirs), column);
+        self.notes.extend(ratio.map(|ratio| {
+            let (place, judged) = (place.join(", "), target.judge(ratio));
+            format!("{place}: {column}, {ours} / {theirs}: {ratio:.2} ({judged})")
+        }));
     }
 
     pub fn note(&mut self, note: String) {
@@ -124,10 +175,9 @@ impl Report {
     /// Prints the table, and writes it to a file if one is given. It is an error if nothing was
     /// measured.
     pub fn finish(&self, out: Option<PathBuf>) -> Outcome {
-        if self.table.columns.is_empty() {
-            let what = "nothing was measured (is there a structure of that name?)";
-            return Err(Failure::Impossible(what.into()));
-        }
+        self.progress.end();
+        let is_empty = self.table.columns.is_empty();
+        ensure!(!is_empty; "nothing was measured (is there a structure of that name?)");
         self.print();
         if let Some(path) = out {
             let failed = |error| Failure::Impossible(format!("{}: {error}", path.display()));
@@ -186,11 +236,6 @@ pub fn lines<T: DeserializeOwned>(text: &str) -> Result<Vec<T>, String> {
     all.map_err(|error| error.to_string())
 }
 
-/// The mark of a target that was met, or not.
-pub fn verdict(met: bool) -> &'static str {
-    ["-", "ok"][usize::from(met)]
-}
-
 /// A number with separators: `54,000,000`.
 pub fn grouped(number: usize) -> String {
     HumanCount(number as u64).to_string()
@@ -200,19 +245,17 @@ pub fn grouped(number: usize) -> String {
 fn facts() -> Vec<(&'static str, String)> {
     let cores = std::thread::available_parallelism();
     let cores = cores.map_or_else(|_| "unknown".into(), |n| n.to_string());
-    let huge_pages = "/sys/kernel/mm/transparent_hugepage/enabled";
+    let huge_pages = line("/sys/kernel/mm/transparent_hugepage/enabled", "");
+    let commit = output("git describe --always --dirty --abbrev=12");
     vec![
         ("date", output("date -u +%Y-%m-%dT%H:%M:%SZ")),
         ("processor", line("/proc/cpuinfo", "model name")),
         ("cores", cores),
         ("memory", line("/proc/meminfo", "MemTotal")),
         ("system", output("uname -sr")),
-        ("huge pages", line(huge_pages, "")),
+        ("huge pages", huge_pages),
         ("rustc", output("rustc --version")),
-        (
-            "commit",
-            output("git describe --always --dirty --abbrev=12"),
-        ),
+        ("commit", commit),
     ]
 }
 
@@ -233,10 +276,8 @@ fn line(path: &str, name: &str) -> String {
     let text = std::fs::read_to_string(path).unwrap_or_default();
     let mut lines = text.lines().filter(|line| line.starts_with(name));
     let line = lines.next().unwrap_or("unknown");
-    line.split_once(':')
-        .map_or(line, |(_, fact)| fact)
-        .trim()
-        .to_string()
+    let fact = line.split_once(':').map_or(line, |(_, fact)| fact);
+    fact.trim().to_string()
 }
 
 fn output(command: &str) -> String {

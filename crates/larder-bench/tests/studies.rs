@@ -57,17 +57,12 @@ fn shape(study: &Study, name: &str) {
         assert_eq!(named, plot.x_scale == Scale::Names, "{x} in {}", plot.id);
     }
     for point in &study.points {
-        assert!(point.low <= point.y && point.y <= point.high, "{point:?}");
-        assert!(
-            point.y.is_finite() && point.y > 0.0 && point.runs > 0,
-            "{point:?}"
-        );
+        let in_order = point.low <= point.y && point.y <= point.high;
+        let positive = point.y.is_finite() && point.y > 0.0 && point.runs > 0;
+        assert!(in_order && positive, "{point:?}");
     }
-    let all = study
-        .points
-        .iter()
-        .map(|p| format!("{} {} {}", p.plot, p.series, p.x));
-    let all: BTreeSet<_> = all.collect();
+    let place = |p: &Point| format!("{} {} {}", p.plot, p.series, p.x);
+    let all: BTreeSet<_> = study.points.iter().map(place).collect();
     assert_eq!(all.len(), study.points.len(), "each point once");
 }
 
@@ -160,16 +155,9 @@ fn ordered_set() {
     // What is recorded is replayed by the study; whether there was contention is the system's
     // affair.
     for event in &recording.events {
-        let made = if event.event == EventKind::Split {
-            2
-        } else {
-            1
-        };
-        assert_eq!(event.becomes.len(), made);
-        assert!(
-            event.keys[0] < event.keys[1] && event.thread < 2,
-            "{event:?}"
-        );
+        let made = 1 + usize::from(event.event == EventKind::Split);
+        let right = event.becomes.len() == made && event.keys[0] < event.keys[1];
+        assert!(right && event.thread < 2, "{event:?}");
     }
     fails("ordered-set", &PLANTED);
 }
@@ -223,15 +211,13 @@ const PLANTED: [&str; 3] = ["--plant", "--only", "default"];
 #[test]
 fn erlang() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let needed = [
-        "_build/bench/larder_bench_study.beam",
-        "_build/larder/ebin/larder.beam",
-        "priv/larder_nif.so",
-    ];
+    let beams = ["bench/larder_bench_study.beam", "larder/ebin/larder.beam"];
+    let is_there = |file: &&str| root.join("_build").join(file).exists();
+    let all = || beams.iter().all(is_there) && root.join("priv/larder_nif.so").exists();
     let built = match std::env::var("LARDER_BUILT").as_deref() {
         Ok("yes") => true,
         Ok("no") => false,
-        _ => needed.iter().all(|file| root.join(file).exists()),
+        _ => all(),
     };
     let root = root.display().to_string();
     let more = ["--root", root.as_str()];
@@ -243,39 +229,42 @@ fn erlang() {
             "ets set, ets ordered_set, larder set, larder ordered_set",
         );
         assert!(study.settings.contains_key("OTP"));
-        fails(
-            "erlang",
-            &[&more[..], &["--plant", "--only", "ets set"]].concat(),
-        );
-        let chosen = ["--sizes", "300,500", "--only", "=larder set"];
-        let (study, _folder) = passes("erlang", &[&more[..], &chosen].concat());
+        let with = |others: &[&'static str]| [&more[..], others].concat();
+        fails("erlang", &with(&["--plant", "--only", "ets set"]));
+        let chosen = with(&["--sizes", "300,500", "--only", "=larder set"]);
+        let (study, _folder) = passes("erlang", &chosen);
         assert_eq!(sizes(&study), [300.0, 500.0]);
     }
     let folder = folder();
     let output = study("erlang", folder.path(), &["--root", "/nowhere"]);
     assert!(!output.status.success());
     let errors = String::from_utf8_lossy(&output.stderr);
-    assert!(
-        errors.contains("make build demo-beams bench-beams"),
-        "{errors}"
-    );
+    let said = errors.contains("make build demo-beams bench-beams");
+    assert!(said, "{errors}");
 }
 
 #[test]
 fn what_there_is_not_is_said() {
     let folder = folder();
-    let output = study("ets-1066", folder.path(), &[]);
-    assert!(!output.status.success());
-    assert!(String::from_utf8_lossy(&output.stderr).contains("there are ets-2003, ets-2013"));
-    let output = study("ets-2003", folder.path(), &["--only", "no such structure"]);
-    assert!(!output.status.success());
-    let output = study("ets-2013", folder.path(), &["--sizes", "1000"]);
-    assert!(String::from_utf8_lossy(&output.stderr)
-        .contains("--sizes is of the studies ets-2003, erlang and transactions alone"));
-    let output = study("ets-2003", folder.path(), &["--sizes", "0"]);
-    assert!(!output.status.success());
-    let output = study("transactions", folder.path(), &["--sizes", "300,500"]);
-    assert!(String::from_utf8_lossy(&output.stderr).contains("one number of rows"));
+    let fails = |name, more: &[&str], why: &str| {
+        let output = study(name, folder.path(), more);
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success() && errors.contains(why), "{errors}");
+    };
+    fails("ets-1066", &[], "there are ets-2003, ets-2013");
+    fails(
+        "ets-2003",
+        &["--only", "no such structure"],
+        "is called so (--only)",
+    );
+    let sized = "--sizes is of the studies ets-2003, erlang and transactions alone";
+    fails("ets-2013", &["--sizes", "1000"], sized);
+    fails("ets-2003", &["--sizes", "0"], "--sizes");
+    fails(
+        "transactions",
+        &["--sizes", "300,500"],
+        "one number of rows",
+    );
     let list = Command::new(env!("CARGO_BIN_EXE_larder-bench"))
         .args(["study", "list"])
         .output()

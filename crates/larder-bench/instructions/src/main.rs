@@ -40,11 +40,9 @@ fn counted(work: &mut Work) -> usize {
 fn main() {
     let larder = Larder::new();
     let begin = std::env::args().nth(1).unwrap_or_default();
-    let chosen = |name: &str| name.starts_with(&begin);
-    for Operation { name, prepare } in operations() {
-        if !chosen(&name) {
-            continue;
-        }
+    let mut operations = operations();
+    operations.retain(|operation| operation.name.starts_with(&begin));
+    for Operation { name, prepare } in operations {
         // The first round is for what a thread or a program does once.
         prepare(&larder)();
         for _ in 0..ROUNDS {
@@ -57,7 +55,7 @@ fn main() {
 fn operations() -> Vec<Operation> {
     let mut all = Vec::new();
     for (kind, row) in KINDS {
-        of_a_kind(&mut all, kind, *row);
+        of_a_kind(&mut all, kind, row);
     }
     of_sets(&mut all);
     of_ordered_sets(&mut all);
@@ -71,81 +69,56 @@ fn operations() -> Vec<Operation> {
 /// Makes the row of a number.
 type Row = fn(i64) -> Term;
 
-const KINDS: &[(&str, Row)] = &[
-    ("small integers", int),
-    ("records of 20 fields", record),
-    ("reference keys", reference),
-    ("keys of 16 bytes", |i| {
-        let key = Term::binary(&i128::from(i).to_be_bytes());
-        term!({(key), (i)})
-    }),
-    ("bignums", |i| {
-        let large = big(i);
-        term!({(i), (large)})
-    }),
-    ("bignum keys", |i| {
-        let large = big(i);
-        term!({(large), (i)})
-    }),
-    ("2 KiB binaries", |i| {
-        let bytes = Term::binary(&[i as u8; 2048]);
-        term!({(i), (bytes)})
-    }),
-    ("65-byte binaries", |i| {
-        let bytes = Term::binary(&[i as u8; 65]);
-        term!({(i), (bytes)})
-    }),
-    (
-        "maps of 3",
-        |i| term!({(i), #{name => (i), size => (2 * i), state => ready}}),
-    ),
-    ("maps of 40", |i| {
-        let pairs: Vec<_> = (1..=40).map(|k| (Term::int(k), Term::int(i + k))).collect();
-        let map = Term::map(pairs).expect("different keys");
-        term!({(i), (map)})
-    }),
-    (
-        "nested tuples",
-        |i| term!({(i), {a, {b, {c, (i)}, [1, 2, {d, 4}]}, {e, (i)}}}),
-    ),
-    ("strings", |i| {
-        let text = Term::list(b"a string of twenty-six signs".map(|c| Term::int(i64::from(c))));
-        term!({(i), (text)})
-    }),
-    ("floats", |i| {
-        let float = Term::float(i as f64 + 0.25).expect("finite");
-        term!({(i), (float)})
-    }),
-];
+/// The kinds of rows, and how each is made.
+const KINDS: [(&str, Row); 13] = {
+    let bytes_16: Row = |i| of(Term::binary(&i128::from(i).to_be_bytes()), Term::int(i));
+    let large: Row = |i| of(Term::int(i), Term::binary(&[i as u8; 2048]));
+    let small: Row = |i| of(Term::int(i), Term::binary(&[i as u8; 65]));
+    let map_3: Row = |i| term!({(i), #{name => (i), size => (2 * i), state => ready}});
+    let nested: Row = |i| term!({(i), {a, {b, {c, (i)}, [1, 2, {d, 4}]}, {e, (i)}}});
+    let text: Row = |i| of(Term::int(i), string(b"a string of twenty-six signs"));
+    let float: Row = |i| of(Term::int(i), Term::float(i as f64 + 0.25).expect("finite"));
+    [
+        ("small integers", int),
+        ("records of 20 fields", record),
+        ("reference keys", reference),
+        ("keys of 16 bytes", bytes_16),
+        ("bignums", |i| of(Term::int(i), big(i))),
+        ("bignum keys", |i| of(big(i), Term::int(i))),
+        ("2 KiB binaries", large),
+        ("65-byte binaries", small),
+        ("maps of 3", map_3),
+        ("maps of 40", |i| of(Term::int(i), map(i))),
+        ("nested tuples", nested),
+        ("strings", text),
+        ("floats", float),
+    ]
+};
+
+fn of(key: Term, value: Term) -> Term {
+    term!({(key), (value)})
+}
 
 fn int(i: i64) -> Term {
     term!({(i), (i)})
 }
 
 fn record(i: i64) -> Term {
-    let fields = [
-        term!((i)),
-        term!(active),
-        term!(1),
-        term!((1000 * i)),
-        Term::binary(b"sixteen bytes!!!"),
-        term!(2.5),
-        Term::list(b"a string".map(|c| Term::int(i64::from(c)))),
-        term!(undefined),
-        term!([1, 2, 3]),
-        term!({2026, 11, 23}),
-        term!(true),
-        term!((i)),
-        Term::binary(b"short"),
-        term!([{key, (i)}]),
-        term!(none),
-        term!((-i)),
-        term!(((1i64 << 40) + i)),
-        term!(infinity),
-        Term::nil(),
-        term!(ok),
-    ];
-    Term::tuple(fields)
+    let [long, short] = [&b"sixteen bytes!!!"[..], b"short"].map(Term::binary);
+    let text = string(b"a string");
+    term!({
+        (i), active, 1, (1000 * i), (long), 2.5, (text), undefined, [1, 2, 3], {2026, 11, 23},
+        true, (i), (short), [{key, (i)}], none, (-i), ((1i64 << 40) + i), infinity, [], ok
+    })
+}
+
+fn string(text: &[u8]) -> Term {
+    Term::list(text.iter().map(|&c| Term::int(i64::from(c))))
+}
+
+fn map(i: i64) -> Term {
+    let pairs: Vec<_> = (1..=40).map(|k| (Term::int(k), Term::int(i + k))).collect();
+    Term::map(pairs).expect("different keys")
 }
 
 fn reference(i: i64) -> Term {
@@ -169,77 +142,52 @@ fn of_a_kind(all: &mut Vec<Operation>, kind: &str, row: Row) {
     });
 }
 
+/// Adds operations on tables of a kind, a line each: a name and a call, by [`by_keys`],
+/// [`into_empty`] or [`scan`].
+macro_rules! calls {
+    ($all:ident, $add:ident, $kind:ident; $($name:literal => $call:expr;)*) => {
+        $($add($all, $name, $kind, $call);)*
+    };
+}
+
 fn of_sets(all: &mut Vec<Operation>) {
-    by_keys(all, "set: lookup of an absent key", set, |t, i| {
-        assert_eq!(found(t.lookup(&Term::int(-i))), 0);
-    });
-    by_keys(all, "set: contains", set, |t, i| {
-        assert!(found_it(t.contains(&Term::int(i))));
-    });
-    by_keys(
-        all,
-        "set: insert_new of a key that is there",
-        set,
-        |t, i| {
-            assert!(!found_it(t.insert_new(&int(i))));
-        },
-    );
-    into_empty(all, "set: insert of new rows", set, |t, row| {
-        done(t.insert(row))
-    });
-    by_keys(all, "set: delete", set, |t, i| {
-        assert_eq!(t.delete(&Term::int(i)).ok(), Some(1));
-    });
-    by_keys(all, "set: delete_object", set, |t, i| {
-        assert_eq!(t.delete_object(&int(i)).ok(), Some(1));
-    });
-    by_keys(all, "set: take", set, |t, i| {
-        assert_eq!(found(t.take(&Term::int(i))), 1);
-    });
-    by_keys(all, "set: add", set, |t, i| {
-        done(t.add(&Term::int(i), 2, 1).map(drop));
-    });
-    by_keys(all, "set: add_or of an absent key", set, |t, i| {
-        done(t.add_or(&Term::int(-i), 2, 1, &int(0)).map(drop));
-    });
-    by_keys(all, "set: update", set, |t, i| {
-        let ready = Term::from(atoms::OK);
-        assert!(found_it(t.update(&Term::int(i), 2, &ready)));
-    });
-    by_keys(all, "set: next of a random key", set, |t, i| {
-        done(t.next(&Term::int(i)).map(drop));
-    });
-    steps(
-        all,
-        "set: first and next, in order",
-        set,
-        Table::first,
-        Table::next,
-    );
+    calls! { all, by_keys, set;
+        "set: lookup of an absent key" => |t, i| assert_eq!(found(t.lookup(&Term::int(-i))), 0);
+        "set: contains" => |t, i| assert!(found_it(t.contains(&Term::int(i))));
+        "set: insert_new of a key that is there" => |t, i| {
+            assert!(!found_it(t.insert_new(&int(i))))
+        };
+    }
+    calls! { all, into_empty, set; "set: insert of new rows" => |t, row| done(t.insert(row)); }
+    calls! { all, by_keys, set;
+        "set: delete" => |t, i| assert_eq!(t.delete(&Term::int(i)).ok(), Some(1));
+        "set: delete_object" => |t, i| assert_eq!(t.delete_object(&int(i)).ok(), Some(1));
+        "set: take" => |t, i| assert_eq!(found(t.take(&Term::int(i))), 1);
+        "set: add" => |t, i| done(t.add(&Term::int(i), 2, 1).map(drop));
+        "set: add_or of an absent key" => |t, i| {
+            done(t.add_or(&Term::int(-i), 2, 1, &int(0)).map(drop))
+        };
+        "set: update" => |t, i| {
+            assert!(found_it(t.update(&Term::int(i), 2, &Term::from(atoms::OK))))
+        };
+        "set: next of a random key" => |t, i| done(t.next(&Term::int(i)).map(drop));
+    }
+    let in_order = "set: first and next, in order";
+    steps(all, in_order, set, Table::first, Table::next);
 }
 
 fn of_ordered_sets(all: &mut Vec<Operation>) {
-    by_keys(all, "ordered_set: lookup", ordered_set, |t, i| {
-        assert_eq!(found(t.lookup(&Term::int(i))), 1);
-    });
-    by_keys(all, "ordered_set: insert over", ordered_set, |t, i| {
-        done(t.insert(&int(i)));
-    });
-    into_empty(
-        all,
-        "ordered_set: insert of new rows",
-        ordered_set,
-        |t, row| {
-            done(t.insert(row));
-        },
-    );
-    by_keys(all, "ordered_set: delete", ordered_set, |t, i| {
-        assert_eq!(t.delete(&Term::int(i)).ok(), Some(1));
-    });
-    let next = "ordered_set: next of a random key";
-    by_keys(all, next, ordered_set, |t, i| {
-        done(t.next(&Term::int(i)).map(drop));
-    });
+    calls! { all, by_keys, ordered_set;
+        "ordered_set: lookup" => |t, i| assert_eq!(found(t.lookup(&Term::int(i))), 1);
+        "ordered_set: insert over" => |t, i| done(t.insert(&int(i)));
+    }
+    calls! { all, into_empty, ordered_set;
+        "ordered_set: insert of new rows" => |t, row| done(t.insert(row));
+    }
+    calls! { all, by_keys, ordered_set;
+        "ordered_set: delete" => |t, i| assert_eq!(t.delete(&Term::int(i)).ok(), Some(1));
+        "ordered_set: next of a random key" => |t, i| done(t.next(&Term::int(i)).map(drop));
+    }
     let forwards = "ordered_set: first and next, in order";
     steps(all, forwards, ordered_set, Table::first, Table::next);
     let backwards = "ordered_set: last and prev, in order";
@@ -304,27 +252,25 @@ fn of_tables(all: &mut Vec<Operation>) {
 }
 
 fn of_scans(all: &mut Vec<Operation>) {
-    by_keys(all, "select with the key bound", set, |t, i| {
-        assert_eq!(found(t.select(format!("[{{{{{i},'$1'}},[],['$1']}}]"))), 1);
-    });
-    scan(all, "select_count of 1,000 rows by a guard", |t| {
-        let many = t.select_count("[{{'_','$1'},[{'>','$1',500}],[true]}]");
-        assert_eq!(many.ok(), Some(500));
-    });
-    scan(all, "select of 1,000 rows with a body that builds", |t| {
-        let many = found(t.select("[{{'$1','$2'},[],[{{'$2','$1'}}]}]"));
-        assert_eq!(many, ROWS as usize);
-    });
-    scan(all, "select that finds one of 1,000 rows", |t| {
-        assert_eq!(found(t.select("[{{'$1',77},[],['$1']}]")), 1);
-    });
-    scan(all, "to_vec of 1,000 rows", |t| {
-        assert_eq!(found(t.to_vec()), ROWS as usize);
-    });
-    scan(all, "select_replace of 1,000 rows", |t| {
-        let many = t.select_replace("[{{'$1','$2'},[],[{{'$1',{'+','$2',1}}}]}]");
-        assert_eq!(many.ok(), Some(ROWS as u64));
-    });
+    calls! { all, by_keys, set; "select with the key bound" => |t, i| {
+        assert_eq!(found(t.select(format!("[{{{{{i},'$1'}},[],['$1']}}]"))), 1)
+    }; }
+    calls! { all, scan, set;
+        "select_count of 1,000 rows by a guard" => |t| {
+            assert_eq!(t.select_count(OVER_500).ok(), Some(500))
+        };
+        "select of 1,000 rows with a body that builds" => |t| {
+            assert_eq!(found(t.select("[{{'$1','$2'},[],[{{'$2','$1'}}]}]")), ROWS as usize)
+        };
+        "select that finds one of 1,000 rows" => |t| {
+            assert_eq!(found(t.select("[{{'$1',77},[],['$1']}]")), 1)
+        };
+        "to_vec of 1,000 rows" => |t| assert_eq!(found(t.to_vec()), ROWS as usize);
+        "select_replace of 1,000 rows" => |t| {
+            let many = t.select_replace("[{{'$1','$2'},[],[{{'$1',{'+','$2',1}}}]}]");
+            assert_eq!(many.ok(), Some(ROWS as u64))
+        };
+    }
     add(all, "select_delete of 1,000 rows", |larder| {
         let (table, _) = filled(larder.table("t"), int);
         each(vec![Term::nil()], move |_| {
@@ -335,6 +281,9 @@ fn of_scans(all: &mut Vec<Operation>) {
         })
     });
 }
+
+/// Counts the rows whose value is over 500.
+const OVER_500: &str = "[{{'_','$1'},[{'>','$1',500}],[true]}]";
 
 /// Replaces a row.
 type Write = fn(&Table, &Term);
@@ -372,8 +321,7 @@ fn of_snapshots(all: &mut Vec<Operation>) {
         add(all, &of("select_count of 1,000 rows"), move |larder| {
             let (_table, snapshot) = a_tenth_changed(larder, kind, write);
             each(vec![Term::nil(); 3], move |_| {
-                let many = snapshot.select_count("[{{'_','$1'},[{'>','$1',500}],[true]}]");
-                assert_eq!(many.ok(), Some(500));
+                assert_eq!(snapshot.select_count(OVER_500).ok(), Some(500));
             })
         });
     }
@@ -445,9 +393,9 @@ fn into_empty(all: &mut Vec<Operation>, name: &str, kind: Kind, call: fn(&Table,
 }
 
 /// A few calls on a full table.
-fn scan(all: &mut Vec<Operation>, name: &str, call: fn(&Table)) {
+fn scan(all: &mut Vec<Operation>, name: &str, kind: Kind, call: fn(&Table)) {
     add(all, name, move |larder| {
-        let (table, _) = filled(larder.table("t"), int);
+        let (table, _) = filled(kind(larder.table("t")), int);
         each(vec![Term::nil(); 3], move |_| call(&table))
     });
 }

@@ -4,7 +4,7 @@
 //! table and the process have.
 
 use crate::result::{Failure, Outcome};
-use crate::table::{verdict, Report};
+use crate::table::{Bound::AtMost, Report};
 use crate::time::memory;
 use crate::time::workers::work;
 use crate::workload::random;
@@ -81,10 +81,8 @@ pub fn run(minutes: f64) -> Outcome<Report> {
     }
     for ((what, most), bytes) in TARGETS.into_iter().zip([memory.weight, memory.resident]) {
         let ratio = bytes as f64 / LIMIT as f64;
-        let met = verdict(ratio <= most);
-        report.note(format!(
-            "{what}: {ratio:.3} times the limit, at most {most} ({met})"
-        ));
+        let judged = AtMost(most).judge(ratio);
+        report.note(format!("{what}: {ratio:.3} times the limit ({judged})"));
     }
     Ok(report)
 }

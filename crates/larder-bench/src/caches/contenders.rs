@@ -14,12 +14,12 @@ pub trait Cache: Named + Sync + Sized {
 
 /// Implements `Cache` from expressions: a new cache, a lookup, an insert, the number of entries.
 macro_rules! cache {
-    ($type:ty, $name:literal, |$capacity:ident| $new:expr, |$cache:ident, $key:ident, $value:ident|
-     $get:expr, $put:expr, $len:expr) => {
-        impl Named for $type {
+    ([$($generics:tt)*] $type:ty, $name:expr, |$capacity:ident| $new:expr,
+     |$cache:ident, $key:ident, $value:ident| $get:expr, $put:expr, $len:expr) => {
+        impl<$($generics)*> Named for $type {
             const NAME: &'static str = $name;
         }
-        impl Cache for $type {
+        impl<$($generics)*> Cache for $type {
             fn new($capacity: usize) -> Self {
                 $new
             }
@@ -39,46 +39,36 @@ macro_rules! cache {
     };
 }
 
-/// A table that evicts the rows that are used least often.
-pub struct TinyLfu(TypedHash<u64, u64>);
-/// A table that evicts the rows that weren't used for the longest time.
-pub struct Lru(TypedHash<u64, u64>);
-/// A table that evicts the rows that weren't used since it was last their turn.
-pub struct Sieve(TypedHash<u64, u64>);
+/// A table by hash that is limited by its number of rows, as the other caches are, and evicts by
+/// one of [`EVICTS`].
+pub struct Evicting<const BY: usize>(TypedHash<u64, u64>);
 
-/// A table by hash that is limited by its number of rows. So are the other caches.
-fn table(capacity: usize, evict: Evict) -> TypedHash<u64, u64> {
-    let builder = Larder::new().table("cache").max_size(capacity);
-    let table = builder.evict(evict).typed_hash();
-    table.expect("a typed table takes a limit")
-}
+/// The rows that go: those that are used least often, weren't used for the longest time, or weren't
+/// used since it was last their turn.
+const EVICTS: [(&str, Evict); 3] = [
+    ("larder tinylfu", Evict::TinyLfu),
+    ("larder lru", Evict::Lru),
+    ("larder sieve", Evict::Sieve),
+];
 
-const EVICTS: &str = "the table is there, and makes room";
+/// The default of Larder.
+pub type TinyLfu = Evicting<0>;
 
-macro_rules! larder_cache {
-    ($type:ident, $name:literal) => {
-        cache!(
-            $type,
-            $name,
-            |capacity| $type(table(capacity, Evict::$type)),
-            |cache, key, value| cache.0.get(&key).expect(EVICTS),
-            cache.0.put(&key, &value).expect(EVICTS),
-            cache.0.len()
-        );
-    };
-}
+const MAKES_ROOM: &str = "the table is there, and makes room";
 
-larder_cache!(TinyLfu, "larder tinylfu");
-larder_cache!(Lru, "larder lru");
-larder_cache!(Sieve, "larder sieve");
+cache!([const BY: usize] Evicting<BY>, EVICTS[BY].0, |capacity| {
+    let table = Larder::new().table("cache").max_size(capacity).evict(EVICTS[BY].1);
+    Evicting(table.typed_hash().expect("a typed table takes a limit"))
+}, |cache, key, value| cache.0.get(&key).expect(MAKES_ROOM),
+    cache.0.put(&key, &value).expect(MAKES_ROOM), cache.0.len());
 
 #[cfg(feature = "peers")]
-cache!(moka::sync::Cache<u64, u64>, "moka", |capacity| Self::new(capacity as u64), |cache, key, value|
-Self::get(cache, &key), cache.insert(key, value), {
+cache!([] moka::sync::Cache<u64, u64>, "moka", |capacity| Self::new(capacity as u64),
+|cache, key, value| Self::get(cache, &key), cache.insert(key, value), {
     cache.run_pending_tasks();
     cache.entry_count() as usize
 });
 
 #[cfg(feature = "peers")]
-cache!(quick_cache::sync::Cache<u64, u64>, "quick_cache", |capacity| Self::new(capacity),
+cache!([] quick_cache::sync::Cache<u64, u64>, "quick_cache", |capacity| Self::new(capacity),
     |cache, key, value| Self::get(cache, &key), cache.insert(key, value), Self::len(cache));

@@ -9,12 +9,11 @@ mod contenders;
 
 use crate::maps::peers::{each, Filter, Named};
 use crate::result::{ensure, Outcome};
-use crate::table::{verdict, Report};
-use crate::time::progress::Progress;
+use crate::table::{Bound::AtLeast, Report};
 use crate::time::timed;
 use crate::time::workers::work;
 use crate::workload::{random, value_of};
-use contenders::{Cache, Lru, Sieve, TinyLfu};
+use contenders::{Cache, Evicting, TinyLfu};
 use larder_testing::traces::{self, Trace};
 
 #[derive(clap::Args)]
@@ -113,22 +112,18 @@ pub fn run(options: &CacheOptions, filter: &Filter) -> Outcome<Report> {
     // All caches get the same traces.
     let mut random = random(3);
     let traces = traces::all(options.requests, keys, capacity, &mut || random.f64());
-    let progress = Progress::new(false);
-    progress.part("caches", options.runs * traces.len());
-    for _ in 0..options.runs {
-        for trace in &traces {
-            each!(filter, C => {
-                progress.at(C::NAME);
-                measure::<C>(&mut report, trace, options)?;
-            }; TinyLfu, Lru, Sieve,
-                #[cfg(feature = "peers")] moka::sync::Cache<u64, u64>,
-                #[cfg(feature = "peers")] quick_cache::sync::Cache<u64, u64>);
-            progress.step();
-        }
-    }
-    progress.end();
-    for trace in &traces {
-        judge(&mut report, trace.name);
+    let caches = each!(filter, C => measure::<C> as fn(&mut _, &_, &_) -> _;
+        TinyLfu, Evicting<1>, Evicting<2>,
+        #[cfg(feature = "peers")] moka::sync::Cache<u64, u64>,
+        #[cfg(feature = "peers")] quick_cache::sync::Cache<u64, u64>);
+    let named = |trace: Trace| (trace.name, trace);
+    let traces: Vec<_> = traces.into_iter().map(named).collect();
+    report.in_turns("caches", options.runs, &traces, |report, (_, trace)| {
+        let mut caches = caches.iter();
+        caches.try_for_each(|(_, measure)| measure(report, trace, options))
+    })?;
+    for (trace, _) in traces {
+        judge(&mut report, trace);
     }
     Ok(report)
 }
@@ -138,17 +133,13 @@ pub fn run(options: &CacheOptions, filter: &Filter) -> Outcome<Report> {
 fn judge(report: &mut Report, trace: &str) {
     let ours = TinyLfu::NAME;
     let hits = |cache| report.median(&[trace, cache], HITS);
-    let both = hits(ours).zip(hits("moka"));
-    report.judge(both.map(|(ours, moka)| ours - moka), |more| {
-        let met = verdict(more >= -1.0);
-        format!("{trace}: {ours}, hits beside moka: {more:+.1} ({met})")
-    });
-    let column = rate_column(2);
+    if let Some(more) = hits(ours).zip(hits("moka")).map(|(ours, moka)| ours - moka) {
+        let judged = AtLeast(-1.0).judge(more);
+        report.note(format!(
+            "{trace}: {ours}, hits beside moka: {more:+.1} ({judged})"
+        ));
+    }
     for theirs in ["moka", "quick_cache"] {
-        let ratio = report.ratio(&[trace, ours], &[trace, theirs], &column);
-        report.judge(ratio, |ratio| {
-            let met = verdict(ratio >= 1.0);
-            format!("{trace}: {ours} / {theirs}, {column}: {ratio:.2} ({met})")
-        });
+        report.compare(&[trace], [ours, theirs], &rate_column(2), AtLeast(1.0));
     }
 }

@@ -5,11 +5,11 @@
 //! lookups at once. The key of a *dependent* lookup follows from the answer of the one before, so
 //! each waits for the last. Small maps are gone through many times, and are measured warm.
 
-use crate::maps::peers::{each_map, map_names, Filter, Map, Named};
+use crate::maps::peers::{each_map, Filter, Map};
 use crate::maps::resident;
-use crate::table::{verdict, Report};
+use crate::result::Outcome;
+use crate::table::{Bound::AtMost, Report};
 use crate::time::counting::counted;
-use crate::time::progress::Progress;
 use crate::time::timed_each;
 use crate::workload::{value_of, Keys};
 
@@ -34,6 +34,9 @@ const LARGE: usize = 1 << 24;
 
 const STEPS: [&str; 6] = ["insert", "lookup", "dependent", "miss", "scan", "remove"];
 
+/// Adds figures of a map with these keys, of so many rounds.
+type Measure = fn(&mut Report, &Keys, usize);
+
 /// Times all steps of a map, `rounds` times.
 fn times<M: Map>(report: &mut Report, data: &Keys, rounds: usize) {
     let mut map = M::empty();
@@ -45,17 +48,13 @@ fn times<M: Map>(report: &mut Report, data: &Keys, rounds: usize) {
     let size = data.insert.len();
     for (i, step) in STEPS.iter().enumerate() {
         let sum: f64 = times.iter().map(|times| times[i]).sum();
-        report.add(
-            &[&size.to_string(), M::NAME],
-            step,
-            1,
-            sum / (rounds * size) as f64,
-        );
+        let each = sum / (rounds * size) as f64;
+        report.add(&[&size.to_string(), M::NAME], step, 1, each);
     }
 }
 
 /// The bytes that a map has allocated, and those by which a process grows that fills it.
-fn bytes<M: Map>(report: &mut Report, data: &Keys) {
+fn bytes<M: Map>(report: &mut Report, data: &Keys, _: usize) {
     let (mut map, allocated) = counted(|| resident::filled::<M>(data.insert.iter().copied()));
     let entries = data.insert.len();
     let key = [&entries.to_string(), M::NAME];
@@ -113,10 +112,10 @@ fn scan<M: Map>(map: &mut M, data: &Keys) {
 }
 
 /// Measures all maps in turns, and compares the defaults with their targets.
-pub fn run(options: &EngineOptions, filter: &Filter) -> Report {
+pub fn run(options: &EngineOptions, filter: &Filter) -> Outcome<Report> {
     let title = "One thread, random u64 keys and 8-byte values; nanoseconds an operation (medians), bytes an entry";
     let mut report = Report::new(title, &["entries", "structure"]);
-    let (progress, maps) = (Progress::new(false), map_names(filter).len());
+    let maps = each_map!(filter, M => [bytes::<M> as Measure, times::<M>]);
     let mut sizes = options.sizes.clone();
     if options.full && !sizes.contains(&LARGE) {
         sizes.push(LARGE);
@@ -125,32 +124,24 @@ pub fn run(options: &EngineOptions, filter: &Filter) -> Report {
         let data = Keys::new(size);
         // Each size has about as many operations.
         let rounds = options.operations.div_ceil(size).max(1);
-        progress.part(&format!("{size} entries"), (1 + options.runs) * maps);
         // Memory hardly varies, so it is measured once.
-        each_map!(filter, M => progress.measure(M::NAME, || bytes::<M>(&mut report, &data)));
-        // Runs are the outer loop: what disturbs the machine for a while disturbs all maps.
-        for _ in 0..options.runs {
-            each_map!(filter, M => progress.measure(M::NAME, || times::<M>(&mut report, &data, rounds)));
+        for (i, runs) in [1, options.runs].into_iter().enumerate() {
+            let part = format!("{size} entries, {}", ["bytes", "times"][i]);
+            report.in_turns(&part, runs, &maps, |report, (_, measure)| {
+                measure[i](report, &data, rounds);
+                Ok(())
+            })?;
         }
-        judge(&mut report, &size.to_string());
-    }
-    progress.end();
-    report
-}
-
-/// Compares the lookups of the defaults with their targets, ratios to other maps.
-fn judge(report: &mut Report, size: &str) {
-    for (ours, theirs, most) in [
-        ("larder hash", "hashbrown", 2.0),
-        ("larder ordered", "BTreeMap", 0.5),
-        ("larder ordered", "JudyL", 1.0),
-    ] {
-        for step in ["lookup", "dependent"] {
-            let ratio = report.ratio(&[size, ours], &[size, theirs], step);
-            report.judge(ratio, |ratio| {
-                let met = verdict(ratio <= most);
-                format!("{size}: {step}, {ours} / {theirs}: {ratio:.2} (at most {most}: {met})")
-            });
+        // The lookups of the defaults have targets, ratios to other maps.
+        for (names, most) in [
+            (["larder hash", "hashbrown"], 2.0),
+            (["larder ordered", "BTreeMap"], 0.5),
+            (["larder ordered", "JudyL"], 1.0),
+        ] {
+            for step in ["lookup", "dependent"] {
+                report.compare(&[&size.to_string()], names, step, AtMost(most));
+            }
         }
     }
+    Ok(report)
 }

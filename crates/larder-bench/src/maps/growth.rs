@@ -4,10 +4,10 @@
 //! the least figure of several runs counts. One line has the figures of a loop that only reads the
 //! clock.
 
-use crate::maps::peers::{each_map, map_names, Filter, Map, Named};
-use crate::stats::{distinct, ends, median};
-use crate::table::{verdict, Report};
-use crate::time::progress::Progress;
+use crate::maps::peers::{each_map, Filter, Map};
+use crate::result::Outcome;
+use crate::stats::{ends, median};
+use crate::table::{Bound::AtMost, Report};
 use crate::time::{memory, timed_parts};
 use crate::workload::{random_key, value_of};
 use std::hint::black_box;
@@ -56,12 +56,8 @@ fn watched(options: &GrowthOptions, mut work: impl FnMut(u64)) -> Grown {
     [median(&parts) * 1e9, ends(&parts)[1] * 1e9, slowest, mean]
 }
 
-/// Lets a map grow, if there is memory for it.
-fn grow<M: Map>(options: &GrowthOptions, progress: &Progress) -> Option<Grown> {
-    if let Some(lack) = memory::lack(options.entries() as f64 * BYTES) {
-        progress.say(&format!("skipped: {}: {lack}", M::NAME));
-        return None;
-    }
+/// Lets a map grow.
+fn grow<M: Map>(options: &GrowthOptions) -> Grown {
     let mut map = M::empty();
     let grown = watched(options, |i| {
         let key = random_key(i);
@@ -71,35 +67,23 @@ fn grow<M: Map>(options: &GrowthOptions, progress: &Progress) -> Option<Grown> {
     for key in (0..options.entries()).step_by(997).map(random_key) {
         assert_eq!(map.get(key), Some(value_of(key)), "{} lost a key", M::NAME);
     }
-    Some(grown)
+    grown
 }
 
+/// The line of the clock alone: what is slow there is the machine.
+const CLOCK: &str = "(the clock alone)";
+
 /// Measures all maps in turns, in a thread that is bound to a core. Panics if a map loses a key.
-pub fn run(options: &GrowthOptions, filter: &Filter) -> Report {
+pub fn run(options: &GrowthOptions, filter: &Filter) -> Outcome<Report> {
     let measured = std::thread::scope(|scope| scope.spawn(|| run_bound(options, filter)).join());
     measured.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
-fn run_bound(options: &GrowthOptions, filter: &Filter) -> Report {
+fn run_bound(options: &GrowthOptions, filter: &Filter) -> Outcome<Report> {
     // A migration to another core would look like a slow insert.
     let cores = core_affinity::get_core_ids().unwrap_or_default();
     let bound = cores.last().copied();
     let bound = bound.is_some_and(core_affinity::set_for_current);
-    // The figures of all runs, of the maps and the clock.
-    let (mut results, progress) = (Vec::new(), Progress::new(false));
-    progress.part("growth", options.runs * (1 + map_names(filter).len()));
-    for _ in 0..options.runs {
-        // The clock alone: what is slow here is the machine.
-        const CLOCK: &str = "(the clock alone)";
-        progress.measure(CLOCK, || {
-            let read = |i| _ = black_box(random_key(i));
-            results.push((CLOCK, watched(options, read)));
-        });
-        each_map!(filter, M => progress.measure(M::NAME, || {
-            results.extend(grow::<M>(options, &progress).map(|grown| (M::NAME, grown)));
-        }));
-    }
-    progress.end();
     let (entries, part, runs) = (options.entries(), options.part, options.runs);
     let title = format!(
         "From nothing to {entries} random entries; parts of {part}; the best of {runs} runs"
@@ -108,32 +92,47 @@ fn run_bound(options: &GrowthOptions, filter: &Filter) -> Report {
     if !bound {
         report.note("This thread could not be bound to one processor.".into());
     }
-    let names = distinct(results.iter().map(|(name, _)| *name));
+    let clock = |options: &_| watched(options, |i| _ = black_box(random_key(i)));
+    let mut all = vec![(CLOCK, clock as fn(&_) -> _)];
+    all.extend(each_map!(filter, M => grow::<M> as fn(&_) -> _));
+    // The figures of all runs, of the maps and the clock.
+    let mut results: Vec<(&str, Grown)> = Vec::new();
+    report.in_turns("growth", runs, &all, |report, (name, grow)| {
+        match memory::lack(entries as f64 * BYTES) {
+            Some(lack) if *name != CLOCK => {
+                report.progress.say(&format!("skipped: {name}: {lack}"))
+            }
+            _ => results.push((name, grow(options))),
+        }
+        Ok(())
+    })?;
     // The figures of the clock alone are no result.
-    for name in names.iter().filter(|_| names.len() > 1) {
-        let runs = results.iter().filter(|(of, _)| of == name);
-        let best = runs.map(|(_, grown)| *grown);
-        let best = best.reduce(|a, b| std::array::from_fn(|i| a[i].min(b[i])));
-        add(&mut report, name, best.expect("a name has figures"));
+    if results.iter().any(|(name, _)| *name != CLOCK) {
+        for (name, _) in all {
+            let runs = results.iter().filter(|(of, _)| *of == name);
+            let best = runs.map(|(_, grown)| *grown);
+            let best = best.reduce(|a, b| std::array::from_fn(|i| a[i].min(b[i])));
+            if let Some(best) = best {
+                add(&mut report, name, best);
+            }
+        }
     }
-    report
+    Ok(report)
 }
 
 /// Adds the figures of a map. Larder's are compared with their targets.
 fn add(report: &mut Report, name: &str, [median_part, slowest_part, slowest, mean]: Grown) {
     // The ratio says how even the growth is, on any machine.
-    let ratio = slowest_part / median_part;
+    let (ratio, us) = (slowest_part / median_part, slowest / 1e3);
     report.add(&[name], "ns an insert", 1, mean);
     report.add(&[name], "median part (ms)", 2, median_part / 1e6);
     report.add(&[name], "slowest part (ms)", 2, slowest_part / 1e6);
     report.add(&[name], "ratio", 2, ratio);
-    report.add(&[name], "slowest insert (us)", 1, slowest / 1e3);
+    report.add(&[name], "slowest insert (us)", 1, us);
     if name.starts_with("larder") {
-        let (even, short) = (verdict(ratio <= 1.5), verdict(slowest < 1e6));
-        let slowest = slowest / 1e3;
+        let (even, short) = (AtMost(1.5).judge(ratio), AtMost(1000.0).judge(us));
         report.note(format!(
-            "{name}: slowest part / median {ratio:.2} (at most 1.5: {even}); \
-             slowest insert {slowest:.1} us (under 1000: {short})"
+            "{name}: slowest part / median {ratio:.2} ({even}); slowest insert {us:.1} us ({short})"
         ));
     }
 }

@@ -20,7 +20,10 @@ const ENOUGH: usize = 1 << 20;
 
 /// Fills the maps, and prints by how many bytes this process grew.
 pub fn run(options: &ResidentOptions) {
-    each_map!(Filter(vec![format!("={}", options.name)]), M => fill::<M>(options));
+    let name = Filter(vec![format!("={}", options.name)]);
+    for (_, fill) in each_map!(name, M => fill::<M> as fn(&_)) {
+        fill(options);
+    }
 }
 
 /// A map with these keys.

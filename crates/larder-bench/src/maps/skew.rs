@@ -4,8 +4,8 @@
 
 use crate::maps::peers::index::{index, key};
 use crate::maps::peers::Filter;
-use crate::table::{verdict, Report};
-use crate::time::progress::Progress;
+use crate::result::Outcome;
+use crate::table::{Bound::AtMost, Report};
 use crate::time::timed_each;
 use crate::workload::{random, random_key, shuffled, value_of, Zipf};
 use larder_index::{pin, Change};
@@ -25,22 +25,17 @@ pub struct SkewOptions {
 type Case = (&'static str, fn(u64, u64) -> Vec<u8>);
 
 /// The others are compared with the first one. Lookups are uniform, save those of [`ZIPF`].
-const CASES: [Case; 9] = [
+#[rustfmt::skip]
+static CASES: [Case; 9] = [
     ("random", |i, _| bytes(random_key(i))),
     (ZIPF, |i, _| bytes(random_key(i))),
     ("sequential", |i, _| bytes(i)),
     ("reversed", |i, n| bytes(n - 1 - i)),
     ("bit-reversed", |i, _| bytes(i.reverse_bits())),
     ("strided by 2^32", |i, _| bytes(i << 32)),
-    ("top bits alone", |i, n| {
-        bytes(i << n.next_power_of_two().leading_zeros())
-    }),
-    ("after 56 equal bytes", |i, _| {
-        [&[b'p'; 56][..], &bytes(random_key(i))].concat()
-    }),
-    ("before 56 equal bytes", |i, _| {
-        [&bytes(random_key(i)), &[b's'; 56][..]].concat()
-    }),
+    ("top bits alone", |i, n| bytes(i << n.next_power_of_two().leading_zeros())),
+    ("after 56 equal bytes", |i, _| [vec![b'p'; 56], bytes(random_key(i))].concat()),
+    ("before 56 equal bytes", |i, _| [bytes(random_key(i)), vec![b's'; 56]].concat()),
 ];
 
 const ZIPF: &str = "Zipf 0.99";
@@ -102,44 +97,42 @@ fn visits(case: &str, n: usize) -> Vec<u32> {
 }
 
 /// Measures all cases in turns, and compares them with random keys.
-pub fn run(options: &SkewOptions, filter: &Filter) -> Report {
+pub fn run(options: &SkewOptions, filter: &Filter) -> Outcome<Report> {
     let entries = options.entries;
     let title = "entries under keys that are not random; nanoseconds an operation (medians)";
     let mut report = Report::new(format!("{entries} {title}"), &["structure", "keys"]);
     let mut structures = vec![("larder hash", false), ("larder ordered", true)];
     structures.retain(|(name, _)| filter.accepts(name));
-    let progress = Progress::new(false);
-    progress.part("skew", options.runs * structures.len() * CASES.len());
-    for _ in 0..options.runs {
-        for (name, ordered) in &structures {
-            for case in &CASES {
-                let at = format!("{name}, {}", case.0);
-                let times = progress.measure(&at, || measure(*ordered, case, entries));
-                for (step, time) in STEPS.iter().zip(times) {
-                    report.add(&[name, case.0], step, 1, time);
-                }
-            }
+    let all = structures.into_iter().flat_map(|(name, ordered)| {
+        let at = move |case: &Case| format!("{name}, {}", case.0);
+        CASES
+            .iter()
+            .map(move |case| (at(case), (name, ordered, case)))
+    });
+    let all: Vec<_> = all.collect();
+    report.in_turns("skew", options.runs, &all, |report, (_, item)| {
+        let (name, ordered, case) = *item;
+        for (step, time) in STEPS.iter().zip(measure(ordered, case, entries)) {
+            report.add(&[name, case.0], step, 1, time);
         }
+        Ok(())
+    })?;
+    for (at, (name, _, case)) in &all {
+        compare(&mut report, at, [name, case.0]);
     }
-    progress.end();
-    for (name, _) in &structures {
-        for (case, _) in CASES {
-            compare(&mut report, name, case);
-        }
-    }
-    report
+    Ok(report)
 }
 
 /// Adds the ratios of a case to the random keys of the same structure.
-fn compare(report: &mut Report, name: &str, case: &str) {
-    let (key, random) = ([name, case], [name, CASES[0].0]);
+fn compare(report: &mut Report, at: &str, key: [&str; 2]) {
+    let random = [key[0], CASES[0].0];
     let ratios = STEPS.map(|step| report.ratio(&key, &random, step).unwrap_or(0.0));
     for (step, ratio) in STEPS.iter().zip(ratios) {
         report.add(&key, &format!("{step} / random"), 2, ratio);
     }
     let worst = ratios.into_iter().fold(0.0, f64::max);
-    report.judge((worst > 3.0).then_some(worst), |worst| {
-        let missed = verdict(false);
-        format!("{name}, {case}: {worst:.2} times random keys (at most 3: {missed})")
-    });
+    if worst > 3.0 {
+        let judged = AtMost(3.0).judge(worst);
+        report.note(format!("{at}: {worst:.2} times random keys ({judged})"));
+    }
 }

@@ -4,10 +4,9 @@
 //! random until the time is over. There are as many inserts as removals, so about half of the keys
 //! stay present.
 
-use crate::maps::peers::{each_shared, Filter, Handle, Named, Shared};
+use crate::maps::peers::{each_shared, Filter, Handle, Shared};
 use crate::result::{ensure, Outcome};
-use crate::table::{verdict, Report};
-use crate::time::progress::Progress;
+use crate::table::{Bound::AtLeast, Report};
 use crate::time::timed;
 use crate::time::workers::work;
 use crate::workload::{random, random_key, until, value_of, Entry, Load};
@@ -29,8 +28,10 @@ pub struct ThreadsOptions {
     runs: usize,
 }
 
-/// Percentages: a name has lookups, inserts and removals; the array has inserts, removals, lookups.
-const MIXES: [(&str, [f64; 3]); 3] = [
+/// Percentages. The name has lookups, inserts, removals; the array inserts, removals, lookups.
+type Mix = (&'static str, [f64; 3]);
+
+const MIXES: [Mix; 3] = [
     ("100/0/0", [0.0, 0.0, 100.0]),
     ("90/5/5", [5.0, 5.0, 90.0]),
     ("50/25/25", [25.0, 25.0, 50.0]),
@@ -44,8 +45,7 @@ fn entry(number: u64) -> (u64, u64) {
 /// Measures a map once with each number of threads.
 fn measure<S: Shared>(
     report: &mut Report,
-    mix: &str,
-    percent: [f64; 3],
+    (mix, percent): Mix,
     options: &ThreadsOptions,
 ) -> Outcome {
     let load = Load::new(S::NAME, percent, 2 * options.entries, entry);
@@ -93,39 +93,32 @@ pub fn run(options: &ThreadsOptions, filter: &Filter) -> Outcome<Report> {
     let entries = options.entries;
     let title = format!("Threads on one structure of {entries} entries; millions of operations a second (medians); lookups/inserts/removals");
     let mut report = Report::new(title, &["order", "mix", "structure"]);
-    let (progress, mut maps) = (Progress::new(false), 0);
-    each_shared!(filter, _S => maps += 1);
-    for (mix, percent) in MIXES {
-        progress.part(mix, options.runs * maps);
-        for _ in 0..options.runs {
-            each_shared!(filter, S => {
-                progress.measure(S::NAME, || measure::<S>(&mut report, mix, percent, options))?;
-            });
-        }
+    let maps = each_shared!(filter, S => measure::<S> as fn(&mut _, _, &_) -> _);
+    for mix in MIXES {
+        report.in_turns(mix.0, options.runs, &maps, |report, (_, measure)| {
+            measure(report, mix, options)
+        })?;
     }
-    progress.end();
     for (mix, _) in MIXES {
-        judge(&mut report, mix, entries);
+        judge(&mut report, mix);
     }
     Ok(report)
 }
 
 /// Compares the defaults, with two threads, with one thread and with the peers.
-fn judge(report: &mut Report, mix: &str, entries: u64) {
+fn judge(report: &mut Report, mix: &str) {
     let (one, two) = ("1 threads", "2 threads");
     let peers = "dashmap, papaya, scc::TreeIndex, crossbeam SkipMap, concurrent-map";
     for (order, ours) in [("hash", "larder hash"), ("ordered", "larder ordered")] {
         let key = [order, mix, ours];
-        let rates = report.median(&key, two).zip(report.median(&key, one));
-        report.judge(rates.map(|(two, one)| two / one), |times| {
-            format!("{mix}: {ours}, 2 threads: {times:.2} times one")
-        });
+        if let (Some(one), Some(two)) = (report.median(&key, one), report.median(&key, two)) {
+            report.note(format!(
+                "{mix}: {ours}, 2 threads: {:.2} times one",
+                two / one
+            ));
+        }
         for theirs in peers.split(", ") {
-            let ratio = report.ratio(&key, &[order, mix, theirs], two);
-            report.judge(ratio, |ratio| {
-                let met = verdict(ratio > 1.0);
-                format!("{mix}, 2 threads of {entries}: {ours} / {theirs}: {ratio:.2} ({met})")
-            });
+            report.compare(&[order, mix], [ours, theirs], two, AtLeast(1.0));
         }
     }
 }

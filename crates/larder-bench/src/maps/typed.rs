@@ -18,7 +18,6 @@ use crate::maps::peers::index::Index;
 use crate::maps::peers::Filter;
 use crate::result::{ensure, Outcome};
 use crate::table::Report;
-use crate::time::progress::Progress;
 use crate::time::timed_each;
 use crate::time::workers::work;
 use crate::workload::{random_key, shuffled, value_of};
@@ -270,17 +269,14 @@ impl<K: TypedKey> TypedBench<K> {
         };
         let all = self.keys.iter().all(counted);
         ensure!(all, C::NAME; "it lost an update");
-        let times = [
+        let mut times = vec![
             ("lookup", lookup),
             ("overwrite", overwrite),
             ("count", count),
         ];
-        let range = range.map(|range| ("range of 100", range));
-        Ok(times
-            .into_iter()
-            .chain(range)
-            .chain([("each", each)])
-            .collect())
+        times.extend(range.map(|range| ("range of 100", range)));
+        times.push(("each", each));
+        Ok(times)
     }
 
     /// Nanoseconds per row in ranges of a hundred rows, which begin at each hundredth key. `None`
@@ -322,62 +318,63 @@ impl<K: TypedKey> TypedBench<K> {
     }
 }
 
-/// The report, and the filter of the maps.
-struct Reporter<'a>(Report, &'a Filter);
-
-impl Reporter<'_> {
-    /// Measures one map, if the filter accepts it.
-    fn map<C: TypedMap>(&mut self, bench: &TypedBench<C::Key>) -> Outcome {
-        if self.1.accepts(C::NAME) {
-            let (size, threads) = (bench.keys.len().to_string(), bench.threads.to_string());
-            let key = [&size, C::Key::NAME, C::Value::NAME, &threads, C::NAME];
-            for (step, time) in bench.map::<C>()? {
-                self.0.add(&key, step, 1, time);
-            }
+/// Measures one map, if the filter accepts it.
+fn map<C: TypedMap>(report: &mut Report, filter: &Filter, bench: &TypedBench<C::Key>) -> Outcome {
+    if filter.accepts(C::NAME) {
+        let (size, threads) = (bench.keys.len().to_string(), bench.threads.to_string());
+        let key = [&size, C::Key::NAME, C::Value::NAME, &threads, C::NAME];
+        for (step, time) in bench.map::<C>()? {
+            report.add(&key, step, 1, time);
         }
-        Ok(())
     }
+    Ok(())
+}
 
-    /// Measures all maps of a pair of types.
-    fn maps<K: TypedKey, V: TypedValue>(&mut self, bench: &TypedBench<K>) -> Outcome {
-        self.map::<Typed<K, V, Ordered>>(bench)?;
-        self.map::<Typed<K, V, Hashed>>(bench)?;
-        self.map::<RwLock<BTreeMap<K, V>>>(bench)?;
-        #[cfg(feature = "peers")]
-        {
-            self.map::<crossbeam_skiplist::SkipMap<K, parking_lot::Mutex<V>>>(bench)?;
-            self.map::<scc::TreeIndex<K, std::sync::Arc<parking_lot::Mutex<V>>>>(bench)?;
-            self.map::<dashmap::DashMap<K, V>>(bench)?;
-            self.map::<papaya::HashMap<K, V>>(bench)?;
-        }
-        Ok(())
+/// Measures all maps of a pair of types.
+fn maps<K, V>(report: &mut Report, filter: &Filter, bench: &TypedBench<K>) -> Outcome
+where
+    K: TypedKey,
+    V: TypedValue,
+{
+    map::<Typed<K, V, Ordered>>(report, filter, bench)?;
+    map::<Typed<K, V, Hashed>>(report, filter, bench)?;
+    map::<RwLock<BTreeMap<K, V>>>(report, filter, bench)?;
+    #[cfg(feature = "peers")]
+    {
+        use {parking_lot::Mutex, std::sync::Arc};
+        map::<crossbeam_skiplist::SkipMap<K, Mutex<V>>>(report, filter, bench)?;
+        map::<scc::TreeIndex<K, Arc<Mutex<V>>>>(report, filter, bench)?;
+        map::<dashmap::DashMap<K, V>>(report, filter, bench)?;
+        map::<papaya::HashMap<K, V>>(report, filter, bench)?;
     }
+    Ok(())
 }
 
 /// Measures all maps of all pairs of types, in turns. A wrong answer is an error.
 pub fn run(options: &TypedOptions, filter: &Filter) -> Outcome<Report> {
     let title = "Tables of Rust's types beside maps; nanoseconds an operation, all threads together (medians); ranges and each: of a row";
-    let keys = ["entries", "keys", "values", "threads", "structure"];
-    let mut all = Reporter(Report::new(title, &keys), filter);
-    let progress = Progress::new(false);
+    let keys = &["entries", "keys", "values", "threads", "structure"];
+    let mut report = Report::new(title, keys);
+    let counts: Vec<_> = options
+        .threads
+        .iter()
+        .map(|n| (format!("{n} threads"), *n))
+        .collect();
     for &size in &options.sizes {
         let rounds = options.operations.div_ceil(size).max(1);
-        let steps = options.runs * options.threads.len();
-        progress.part(&format!("{size} entries"), steps);
-        let mut numbers = TypedBench::new(size, rounds);
-        let mut texts = TypedBench::new(size, rounds);
-        for threads in options.threads.repeat(options.runs) {
-            numbers.divide(threads);
-            texts.divide(threads);
-            all.map::<Index>(&numbers)?;
-            all.maps::<u64, u64>(&numbers)?;
-            all.maps::<String, u64>(&texts)?;
-            all.maps::<u64, Order>(&numbers)?;
-            progress.step();
-        }
+        let mut numbers = TypedBench::<u64>::new(size, rounds);
+        let mut texts = TypedBench::<String>::new(size, rounds);
+        let part = format!("{size} entries");
+        report.in_turns(&part, options.runs, &counts, |report, (_, threads)| {
+            numbers.divide(*threads);
+            texts.divide(*threads);
+            map::<Index>(report, filter, &numbers)?;
+            maps::<_, u64>(report, filter, &numbers)?;
+            maps::<_, u64>(report, filter, &texts)?;
+            maps::<_, Order>(report, filter, &numbers)
+        })?;
     }
-    progress.end();
-    Ok(all.0)
+    Ok(report)
 }
 
 #[cfg(test)]

@@ -36,8 +36,9 @@ const NOTE: &str = "Larder's spread is that of the paired ratios, around the med
 
 /// Parses the file. Another file is an error.
 pub fn parse(text: &str) -> Result<Study, String> {
-    let comments = text.lines().filter_map(|line| line.strip_prefix("# "));
-    let facts = comments.filter_map(|line| line.split_once(": "));
+    let facts = text
+        .lines()
+        .filter_map(|line| line.strip_prefix("# ")?.split_once(": "));
     let facts = facts.map(|(name, fact)| (name.to_string(), fact.trim_matches('"').to_string()));
     let mut machine: BTreeMap<String, String> = facts.collect();
     let mut take = |name: &str| machine.remove(name).unwrap_or_default();
@@ -106,8 +107,7 @@ fn add_operation(study: &mut Study, line: &Line) -> Result<(), String> {
 
 fn add_sum(study: &mut Study, sum: &Line, members: &[&Line]) -> Result<(), String> {
     let ratio = sum.ratio.ok_or("a sum has no ratio")?;
-    let x = sum.operation.strip_suffix(": geometric mean");
-    let x = x.unwrap_or(&sum.operation);
+    let x = sum.operation.trim_end_matches(": geometric mean");
     // The ends of the spread are geometric means, as the ratio is.
     let mean = |ratio: fn(&Line) -> Option<f64>| {
         let logs = members.iter().filter_map(|line| ratio(line)).map(f64::ln);

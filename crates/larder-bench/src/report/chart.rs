@@ -4,7 +4,7 @@
 use crate::report::number::{figure, short};
 use crate::report::read::Findings;
 use crate::report::style::{Style, Styles};
-use crate::result::{Better, Plot, Scale, Study, X};
+use crate::result::{Better, Plot, Point, Scale, Study, X};
 use crate::stats::{place, sorted};
 use serde::Serialize;
 
@@ -111,48 +111,35 @@ impl Chart {
         spots.filter(|spot| spot.y <= 0.0).count()
     }
 
-    /// Adds a figure (median, least, most) to the series of a name and a source.
-    fn add(
-        &mut self,
-        name: &str,
-        from: Source,
-        x: &X,
-        [y, low, high]: [f64; 3],
-        runs: usize,
-        styles: &Styles,
-    ) {
-        let number = match (self.plot.x_scale, x) {
-            (Scale::Names, _) => None,
-            (_, X::Number(number)) => Some(*number),
-            (_, X::Name(name)) => name.parse().ok(),
-        };
-        // A name gets its position in the order of appearance.
-        let x = number.unwrap_or_else(|| place(&mut self.names, x.to_string()) as f64);
-        let known = |one: &Series| one.from == from && one.name == name;
-        let at = self.series.iter().position(known).unwrap_or_else(|| {
-            self.series.push(Series {
-                name: name.to_string(),
-                from,
-                style: styles.get(name),
-                points: Vec::new(),
-            });
-            self.series.len() - 1
-        });
-        self.series[at].points.push(Spot {
-            x,
-            y,
-            low,
-            high,
-            runs,
-        });
-    }
-
-    fn add_points(&mut self, study: &Study, from: Source, styles: &Styles) {
-        let id = self.id_in_study.clone();
-        for p in study.points.iter().filter(|p| p.plot == id) {
+    /// Adds those of some points that are in this plot.
+    fn add(&mut self, points: &[Point], from: Source, styles: &Styles) {
+        for p in points.iter().filter(|p| p.plot == self.id_in_study) {
+            let number = match (self.plot.x_scale, &p.x) {
+                (Scale::Names, _) => None,
+                (_, X::Number(number)) => Some(*number),
+                (_, X::Name(name)) => name.parse().ok(),
+            };
+            // A name gets its position in the order of appearance.
+            let x = number.unwrap_or_else(|| place(&mut self.names, p.x.to_string()) as f64);
             // The ends that are computed from the ratios of `bench.csv` must contain the median.
-            let figure = [p.y, p.low.min(p.y), p.high.max(p.y)];
-            self.add(&p.series, from, &p.x, figure, p.runs, styles);
+            let (y, runs, low, high) = (p.y, p.runs, p.low.min(p.y), p.high.max(p.y));
+            let spot = Spot {
+                x,
+                y,
+                low,
+                high,
+                runs,
+            };
+            let known = |one: &&mut Series| one.from == from && one.name == p.series;
+            match self.series.iter_mut().find(known) {
+                Some(series) => series.points.push(spot),
+                None => self.series.push(Series {
+                    name: p.series.clone(),
+                    from,
+                    style: styles.get(&p.series),
+                    points: vec![spot],
+                }),
+            }
         }
     }
 }
@@ -176,27 +163,24 @@ pub fn all(here: &Findings, there: Option<&Findings>) -> Vec<Chart> {
 }
 
 fn chart(study: &Study, other: Option<&Study>, plot: &Plot, styles: &Styles) -> Chart {
-    let first = study.points.iter().find(|p| p.plot == plot.id);
-    let published = || study.published.iter().filter(|p| p.plot == plot.id);
-    let unit = first.map(|p| &p.unit);
-    let unit = unit.or(published().next().map(|p| &p.unit));
+    let published: Vec<_> = study.published.iter().map(Point::from).collect();
+    let of = |points: &[Point]| points.iter().find(|p| p.plot == plot.id).cloned();
+    let first = of(&study.points);
+    let unit = first.clone().or_else(|| of(&published)).map(|p| p.unit);
     let id = file_name(&format!("{}-{}", study.study, plot.id));
     let mut chart = Chart {
         study: study.study.clone(),
         id_in_study: plot.id.clone(),
         plot: Plot { id, ..plot.clone() },
-        unit: unit.cloned().unwrap_or_default(),
+        unit: unit.unwrap_or_default(),
         better: first.map(|p| p.better),
         names: Vec::new(),
         series: Vec::new(),
     };
-    chart.add_points(study, Source::Run, styles);
-    for p in published() {
-        let figures = [p.value; 3];
-        chart.add(&p.series, Source::Published, &p.x, figures, 0, styles);
-    }
+    chart.add(&study.points, Source::Run, styles);
+    chart.add(&published, Source::Published, styles);
     if let Some(other) = other {
-        chart.add_points(other, Source::Other, styles);
+        chart.add(&other.points, Source::Other, styles);
     }
     for series in &mut chart.series {
         series.points.sort_by(|a, b| a.x.total_cmp(&b.x));

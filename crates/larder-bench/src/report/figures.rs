@@ -24,8 +24,9 @@
 //!
 //! Another part is an error, and so is a column that the file lacks.
 
+use crate::report::failed;
 use crate::report::number::{self, grouped};
-use crate::report::Error;
+use crate::result::{Failure, Outcome};
 use crate::stats::quantile;
 use crate::table::{csv, Pivot, QUANTILES};
 use csv::StringRecord;
@@ -44,13 +45,11 @@ enum Divisor {
 }
 
 /// The page with its tables made anew from the files in `results`.
-pub fn fill(page: &Path, results: &Path) -> Result<String, Error> {
-    let text = std::fs::read_to_string(page).map_err(|error| Error::Io(page.into(), error))?;
-    let read = |name: &str| {
-        let path = results.join(name);
-        std::fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))
-    };
-    filled(&text, read).map_err(|why| Error::Figures(page.into(), why))
+pub fn fill(page: &Path, results: &Path) -> Outcome<String> {
+    let read = |path: &Path| std::fs::read_to_string(path).map_err(|error| failed(path, error));
+    let why = |why| Failure::Impossible(format!("{}: figures {why}", page.display()));
+    let result = |name: &str| read(&results.join(name)).map_err(|error| error.to_string());
+    filled(&read(page)?, result).map_err(why)
 }
 
 fn filled(text: &str, read: impl Fn(&str) -> Result<String, String>) -> Result<String, String> {

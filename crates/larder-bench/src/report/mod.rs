@@ -35,27 +35,21 @@ mod verdict;
 mod versus;
 mod wide;
 
+use crate::result::{Failure, Outcome};
+use std::fmt::Display;
 use std::path::{Path, PathBuf};
 
 pub use figures::fill;
 pub use read::Findings;
 
-/// The reason why a report or the figures of a page can't be made.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    #[error("{0}: {1}")]
-    Io(PathBuf, #[source] std::io::Error),
-    /// A file is not what its name says.
-    #[error("{0} is no study's result: {1}")]
-    Form(PathBuf, String),
-    /// Two files have results of one study.
-    #[error("{0} and another file are both of the study {1}")]
-    Twice(PathBuf, String),
-    /// A table of a page can't be made.
-    #[error("{0}: figures {1}")]
-    Figures(PathBuf, String),
-    #[error("{0} has no study's result (*.json, bench.csv of `make bench` or wide.csv of `make bench-wide`)")]
-    Nothing(PathBuf),
+/// That a file is not what its name says, with why.
+pub(crate) fn no_result(path: &Path, why: impl Display) -> Failure {
+    Failure::Impossible(format!("{} is no study's result: {why}", path.display()))
+}
+
+/// That a file can't be read or written.
+pub(crate) fn failed(path: &Path, error: std::io::Error) -> Failure {
+    Failure::Impossible(format!("{}: {error}", path.display()))
 }
 
 /// The page and the plots that were written, and the number of studies.
@@ -69,7 +63,7 @@ pub struct Written {
 /// Reads the results in `folder` (and those in `against`, to compare with). Writes the page to
 /// `out`, and its plots to the folder `NAME-plots` beside it, where `NAME.html` is the page.
 /// A file that can't be read is an error: a report must not be silent about it.
-pub fn write(folder: &Path, against: Option<&Path>, out: &Path) -> Result<Written, Error> {
+pub fn write(folder: &Path, against: Option<&Path>, out: &Path) -> Outcome<Written> {
     let here = Findings::read(folder)?;
     let there = against.map(Findings::read).transpose()?;
     let charts = chart::all(&here, there.as_ref());
@@ -79,16 +73,16 @@ pub fn write(folder: &Path, against: Option<&Path>, out: &Path) -> Result<Writte
     let mut name = out.file_stem().unwrap_or_default().to_os_string();
     name.push("-plots");
     let folder = out.with_file_name(name);
-    let tree = here
-        .tree
+    let files = charts
         .iter()
-        .map(|tree| ("catree-adapting", tree::file(tree)));
-    let charts = charts.iter();
-    let files = charts.map(|chart| (&*chart.plot.id, svg::file(chart)));
+        .map(|chart| (&*chart.plot.id, svg::file(chart)));
+    let tree = here.tree.iter();
+    let tree = tree.map(|tree| ("catree-adapting", tree::file(tree)));
     let mut plots = Vec::new();
     for (id, text) in files.chain(tree) {
-        plots.push(folder.join(format!("{id}.svg")));
-        save(&plots[plots.len() - 1], &text)?;
+        let path = folder.join(format!("{id}.svg"));
+        save(&path, &text)?;
+        plots.push(path);
     }
     Ok(Written {
         page: out.to_path_buf(),
@@ -98,7 +92,7 @@ pub fn write(folder: &Path, against: Option<&Path>, out: &Path) -> Result<Writte
 }
 
 /// Calls [`write()`], and prints where the page and the plots are.
-pub fn draw(folder: &Path, against: Option<&Path>, out: &Path) -> Result<(), Error> {
+pub fn draw(folder: &Path, against: Option<&Path>, out: &Path) -> Outcome {
     let written = write(folder, against, out)?;
     let (page, plots) = (written.page.display(), written.plots.len());
     println!("{page}: {} studies, {plots} plots", written.studies);
@@ -110,7 +104,7 @@ pub fn draw(folder: &Path, against: Option<&Path>, out: &Path) -> Result<(), Err
 
 /// Writes the tables of a Markdown page anew from the CSVs of a folder. After an error the page is
 /// as it was.
-pub fn write_figures(page: &Path, folder: &Path) -> Result<(), Error> {
+pub fn write_figures(page: &Path, folder: &Path) -> Outcome {
     save(page, &fill(page, folder)?)?;
     let (page, folder) = (page.display(), folder.display());
     println!("{page}: its tables are those of {folder}");
@@ -118,9 +112,9 @@ pub fn write_figures(page: &Path, folder: &Path) -> Result<(), Error> {
 }
 
 /// Writes a file, and the folder in which it is.
-fn save(path: &Path, text: &str) -> Result<(), Error> {
+fn save(path: &Path, text: &str) -> Outcome {
     // The folder of a name alone is the empty path, which is there.
     let created = path.parent().map_or(Ok(()), std::fs::create_dir_all);
     let written = created.and_then(|()| std::fs::write(path, text));
-    written.map_err(|error| Error::Io(path.to_path_buf(), error))
+    written.map_err(|error| failed(path, error))
 }

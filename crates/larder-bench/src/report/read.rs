@@ -1,9 +1,10 @@
 //! The files of a folder: studies, the recording of a tree, `bench.csv` of `make bench` and
 //! `wide.csv` of `make bench-wide`.
 
-use crate::report::{bench_csv, Error};
-use crate::result::{read_json, Recording, Study};
+use crate::report::{bench_csv, failed, no_result};
+use crate::result::{Failure, Outcome, Recording, Study};
 use crate::table::lines;
+use serde::de::DeserializeOwned;
 use std::path::{Path, PathBuf};
 
 /// The results in one folder, of which a report is made.
@@ -33,8 +34,8 @@ const ORDER: [&str; 7] = [
 impl Findings {
     /// Reads every `*.json` of the folder, `bench.csv` and `wide.csv`. A folder without results is
     /// an error.
-    pub fn read(folder: &Path) -> Result<Findings, Error> {
-        let io = |error| Error::Io(folder.to_path_buf(), error);
+    pub fn read(folder: &Path) -> Outcome<Findings> {
+        let io = |error| failed(folder, error);
         let entries = std::fs::read_dir(folder).map_err(io)?;
         let paths = entries.map(|entry| entry.map(|entry| entry.path()));
         let mut paths: Vec<_> = paths.collect::<Result<_, _>>().map_err(io)?;
@@ -48,7 +49,9 @@ impl Findings {
             found.add(&path)?;
         }
         if found.studies.is_empty() && found.tree.is_none() && found.wide.is_none() {
-            return Err(Error::Nothing(found.folder));
+            let results = "*.json, bench.csv of `make bench` or wide.csv of `make bench-wide`";
+            let what = format!("{} has no study's result ({results})", folder.display());
+            return Err(Failure::Impossible(what));
         }
         let rank = |study: &Study| ORDER.iter().position(|name| *name == study.study);
         let key = |study: &Study| (rank(study).unwrap_or(ORDER.len()), study.study.clone());
@@ -62,11 +65,11 @@ impl Findings {
     }
 
     /// Adds a file that is a result. Ignores others.
-    fn add(&mut self, path: &Path) -> Result<(), Error> {
+    fn add(&mut self, path: &Path) -> Outcome {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
-        let study = match &*name {
+        let study: Study = match &*name {
             "catree-adapting.json" => {
-                self.tree = Some(read_json(path).map_err(|error| failed(path, error))?);
+                self.tree = Some(parse(path, json)?);
                 return Ok(());
             }
             "wide.csv" => {
@@ -74,30 +77,26 @@ impl Findings {
                 return Ok(());
             }
             "bench.csv" => parse(path, bench_csv::parse)?,
-            name if name.ends_with(".json") => {
-                read_json(path).map_err(|error| failed(path, error))?
-            }
+            name if name.ends_with(".json") => parse(path, json)?,
             _ => return Ok(()),
         };
         // Two files of one study would be drawn as one.
         if self.study(&study.study).is_some() {
-            return Err(Error::Twice(path.to_path_buf(), study.study));
+            let also = format!("another file is of the study {}, too", study.study);
+            return Err(no_result(path, also));
         }
         self.studies.push(study);
         Ok(())
     }
 }
 
-fn failed(path: &Path, error: std::io::Error) -> Error {
-    match error.kind() {
-        std::io::ErrorKind::InvalidData => Error::Form(path.to_path_buf(), error.to_string()),
-        _ => Error::Io(path.to_path_buf(), error),
-    }
+fn json<T: DeserializeOwned>(text: &str) -> Result<T, String> {
+    serde_json::from_str(text).map_err(|error| error.to_string())
 }
 
-fn parse<T>(path: &Path, parse: fn(&str) -> Result<T, String>) -> Result<T, Error> {
+fn parse<T>(path: &Path, parse: fn(&str) -> Result<T, String>) -> Outcome<T> {
     let text = std::fs::read_to_string(path).map_err(|error| failed(path, error))?;
-    parse(&text).map_err(|why| Error::Form(path.into(), why))
+    parse(&text).map_err(|why| no_result(path, why))
 }
 
 /// A cell of `wide.csv`. One that was left out has no ratio.

@@ -85,15 +85,13 @@ fn range(factors: &[f64]) -> String {
 fn most_often(chart: &Chart) -> String {
     let wins = wins(chart);
     let count = |name: &str, clear: bool| {
-        let mut of: Vec<_> = wins.iter().filter(|win| win.first.0.name == name).collect();
-        of.retain(|win| !clear || win.certainty == Certainty::Clear);
-        of.len()
+        let of = wins.iter().filter(|win| win.first.0.name == name);
+        of.filter(|win| !clear || win.certainty == Certainty::Clear)
+            .count()
     };
     let names = distinct(wins.iter().map(|win| &*win.first.0.name));
-    let most = names
-        .into_iter()
-        .rev()
-        .max_by_key(|name| count(name, false));
+    let most = names.into_iter().rev();
+    let most = most.max_by_key(|name| count(name, false));
     most.map_or("–".into(), |name| {
         let (all, clear) = (count(name, false), count(name, true));
         format!("{name}: {all} of {} ({clear} clearly)", wins.len())

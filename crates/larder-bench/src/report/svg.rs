@@ -21,7 +21,7 @@ use maud::{html, Markup, PreEscaped};
 pub const WIDTH: f64 = 760.0;
 const HEIGHT: f64 = 380.0;
 const TOP: f64 = 14.0;
-const RIGHT: f64 = 18.0;
+const RIGHT: f64 = WIDTH - 18.0;
 const BOTTOM: f64 = 46.0;
 const LEFT: f64 = 64.0;
 /// The most places with markers.
@@ -35,8 +35,6 @@ pub const SHEET: &str = include_str!("../../assets/plot.css");
 /// The positions in a plot. Without an x axis, names go down and figures go across.
 struct Frame {
     left: f64,
-    right: f64,
-    top: f64,
     bottom: f64,
     x: Option<Axis>,
     y: Axis,
@@ -52,8 +50,6 @@ impl Frame {
         let figures = spots().flat_map(|spot| [spot.low, spot.y, spot.high]);
         let mut frame = Frame {
             left: LEFT,
-            right: WIDTH - RIGHT,
-            top: TOP,
             bottom: HEIGHT - BOTTOM,
             x: None,
             y: Axis::fit(figures, chart.plot.y_scale == Scale::Log),
@@ -85,11 +81,11 @@ impl Frame {
     }
 
     fn across(&self, part: f64) -> f64 {
-        self.left + part * (self.right - self.left)
+        self.left + part * (RIGHT - self.left)
     }
 
     fn up(&self, part: f64) -> f64 {
-        self.bottom - part * (self.bottom - self.top)
+        self.bottom - part * (self.bottom - TOP)
     }
 
     /// The positions of a figure and of the ends of its spread. On a logarithmic axis, a spread
@@ -103,7 +99,7 @@ impl Frame {
                 Some(parts.map(|part| (x, self.up(part))))
             }
             None => {
-                let down = self.top + (spot.x + lane) * self.row;
+                let down = TOP + (spot.x + lane) * self.row;
                 Some(parts.map(|part| (self.across(part), down)))
             }
         }
@@ -235,8 +231,8 @@ fn axes(chart: &Chart, frame: &Frame) -> Markup {
         None => "",
     };
     let y_label = format!("{}{better}", chart.plot.y_label);
-    let (left, right, top, bottom) = (n(frame.left), n(frame.right), n(frame.top), n(frame.bottom));
-    let (middle, before) = (n((frame.left + frame.right) / 2.0), n(frame.left - 8.0));
+    let (left, right, top, bottom) = (n(frame.left), n(RIGHT), n(TOP), n(frame.bottom));
+    let (middle, before) = (n((frame.left + RIGHT) / 2.0), n(frame.left - 8.0));
     // The horizontal axis and its lines.
     let horizontal = |axis: &Axis| {
         html! { @for tick in &axis.ticks {
@@ -256,14 +252,14 @@ fn axes(chart: &Chart, frame: &Frame) -> Markup {
         } @else {
             (horizontal(&frame.y))
             @for (i, name) in chart.names.iter().enumerate() {
-                @let y = frame.top + frame.row * i as f64;
+                @let y = TOP + frame.row * i as f64;
                 @if i > 0 { path.grid d=(format!("M12,{}H{right}", n(y))) {} }
                 text.tick x=(before) y=(n(y + frame.row / 2.0)) dy="4" text-anchor="end" { (cut(name, frame.left)) }
             }
         }
         path.axis d=(format!("M{left},{top}V{bottom}H{right}")) {}
         text.label x=(middle) y=(n(frame.bottom + 38.0)) text-anchor="middle" { @if frame.x.is_some() { (chart.plot.x_label) } @else { (y_label) } }
-        @if frame.x.is_some() { text.label transform=(format!("translate(14,{}) rotate(-90)", n((frame.top + frame.bottom) / 2.0))) text-anchor="middle" { (y_label) } }
+        @if frame.x.is_some() { text.label transform=(format!("translate(14,{}) rotate(-90)", n((TOP + frame.bottom) / 2.0))) text-anchor="middle" { (y_label) } }
     }
 }
 

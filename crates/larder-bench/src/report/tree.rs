@@ -18,17 +18,9 @@ use maud::{html, Markup};
 use serde::Serialize;
 use serde_json::json;
 
-/// The position of the history. The script draws the moment above it.
-#[derive(Debug, Serialize)]
-struct HistoryFrame {
-    left: f64,
-    right: f64,
-    top: f64,
-    bottom: f64,
-    /// Milliseconds from top to bottom.
-    end: f64,
-}
-
+/// The ends of the history across, and down. The script draws the moment above it.
+const ACROSS: (f64, f64) = (64.0, 610.0);
+const DOWN: (f64, f64) = (30.0, 470.0);
 const HEIGHT: f64 = 510.0;
 /// The ends of the curve of the number of bases.
 const CURVE: (f64, f64) = (640.0, 742.0);
@@ -41,34 +33,30 @@ struct Border {
     to: f64,
 }
 
-/// The recording with its frame.
+/// The recording with the position of the history.
 pub fn data(tree: &Recording) -> impl Serialize + '_ {
-    json!({"recording": tree, "frame": HistoryFrame::new(tree)})
+    let ((left, right), (top, bottom)) = (ACROSS, DOWN);
+    let frame =
+        json!({"left": left, "right": right, "top": top, "bottom": bottom, "end": end(tree)});
+    json!({"recording": tree, "frame": frame})
 }
 
-impl HistoryFrame {
-    fn new(tree: &Recording) -> HistoryFrame {
-        let events = tree.events.iter().map(|event| event.at);
-        let times = events.chain(tree.samples.iter().map(|sample| sample.at));
-        let end = times.fold(1e-3, f64::max);
-        HistoryFrame {
-            left: 64.0,
-            right: 610.0,
-            top: 30.0,
-            bottom: 470.0,
-            end,
-        }
-    }
+/// Milliseconds from top to bottom.
+fn end(tree: &Recording) -> f64 {
+    let events = tree.events.iter().map(|event| event.at);
+    let times = events.chain(tree.samples.iter().map(|sample| sample.at));
+    times.fold(1e-3, f64::max)
+}
 
-    fn across(&self, [first, last]: [f64; 2], key: f64) -> f64 {
-        // A tree without a span has all of its keys at the left.
-        let part = (key - first) / (last - first).max(f64::MIN_POSITIVE);
-        self.left + part.clamp(0.0, 1.0) * (self.right - self.left)
-    }
+fn across([first, last]: [f64; 2], key: f64) -> f64 {
+    // A tree without a span has all of its keys at the left.
+    let part = (key - first) / (last - first).max(f64::MIN_POSITIVE);
+    ACROSS.0 + part.clamp(0.0, 1.0) * (ACROSS.1 - ACROSS.0)
+}
 
-    fn down(&self, at: f64) -> f64 {
-        self.top + at / self.end * (self.bottom - self.top)
-    }
+/// The position of a time, of which there are so many milliseconds.
+fn down(end: f64, at: f64) -> f64 {
+    DOWN.0 + at / end * (DOWN.1 - DOWN.0)
 }
 
 /// The part of the page that plays back the recording of a tree.
@@ -80,7 +68,7 @@ pub fn section(tree: &Recording) -> Markup {
             p { "A contention-adapting tree keeps its keys in " em { "bases" } ", ordinary trees with a lock each, under a few routing nodes. Where writers wait for each other a base is split, so that "
                 "they get a lock each; where nobody waits two bases are joined, so that scans take fewer locks. What follows was recorded while threads worked on one, and is played back slowly." }
             p { (tree.title) ": " (tree.note) "." }
-            p { (count(EventKind::Split)) " splits and " (count(EventKind::Join)) " joins in " (figure(HistoryFrame::new(tree).end)) " ms, " (tree.threads) " threads." }
+            p { (count(EventKind::Split)) " splits and " (count(EventKind::Join)) " joins in " (figure(end(tree))) " ms, " (tree.threads) " threads." }
             figure #tree data-tree {
                 div.controls role="group" aria-label="Animation" data-tree-controls {}
                 div.canvas #tree-now {}
@@ -107,58 +95,51 @@ fn label(tree: &Recording) -> String {
 }
 
 fn body(tree: &Recording) -> Markup {
-    let frame = HistoryFrame::new(tree);
-    let (x, y) = (|key| frame.across(tree.keys, key), |at| frame.down(at));
-    let times = Axis::fit([0.0, frame.end].into_iter(), false)
-        .ticks
-        .into_iter();
-    let borders = borders(tree);
+    let (end, borders) = (end(tree), borders(tree));
+    let (x, y) = (|key| across(tree.keys, key), |at| down(end, at));
+    let times = Axis::fit([0.0, end].into_iter(), false).ticks.into_iter();
     // Borders that exist at the end were not removed by a join.
     let made = borders.iter().filter(|b| b.from > 0.0);
-    let removed = borders.iter().filter(|b| b.to < frame.end);
+    let removed = borders.iter().filter(|b| b.to < end);
     let line = |b: &Border| format!("M{:.1},{:.1}V{:.1}", x(b.key), y(b.from), y(b.to));
     let lines = borders.iter().map(line);
     let splits = made.map(|b| format!("M{:.1},{:.1}h4v4h-4Z", x(b.key) - 2.0, y(b.from) - 2.0));
     let circle = "a3,3 0 1,0 6,0a3,3 0 1,0 -6,0Z";
     let joins = removed.map(|b| format!("M{:.1},{:.1}{circle}", x(b.key) - 3.0, y(b.to)));
-    let across = |at: f64| format!("M{},{:.1}H{}", frame.left, y(at), CURVE.1);
+    let line_at = |at: f64| format!("M{},{:.1}H{}", ACROSS.0, y(at), CURVE.1);
     html! {
-        @for tick in times.filter(|tick| *tick <= frame.end) {
-            path.grid d=(across(tick)) {}
-            text.tick x=(frame.left - 8.0) y=(format!("{:.1}", y(tick))) dy="4" text-anchor="end" { (short(tick)) }
+        @for tick in times.filter(|tick| *tick <= end) {
+            path.grid d=(line_at(tick)) {}
+            text.tick x=(ACROSS.0 - 8.0) y=(format!("{:.1}", y(tick))) dy="4" text-anchor="end" { (short(tick)) }
         }
         path.border d=(lines.collect::<String>()) {}
         path.split d=(splits.collect::<String>()) {}
         path.join d=(joins.collect::<String>()) {}
         @for phase in &tree.phases {
-            path.phase d=(across(phase.at)) {}
-            text.said x=(frame.left + 6.0) y=(format!("{:.1}", y(phase.at) + 13.0)) { (phase.text) }
+            path.phase d=(line_at(phase.at)) {}
+            text.said x=(ACROSS.0 + 6.0) y=(format!("{:.1}", y(phase.at) + 13.0)) { (phase.text) }
         }
-        path.axis d=(format!("M{},{}V{}H{}", frame.left, frame.top, frame.bottom, frame.right)) {}
-        text.label x=((frame.left + frame.right) / 2.0) y=(frame.top - 12.0) text-anchor="middle" { "keys, " (short(tree.keys[0])) " to " (short(tree.keys[1])) }
-        text.label transform=(format!("translate(14,{}) rotate(-90)", (frame.top + frame.bottom) / 2.0)) text-anchor="middle" { "milliseconds, going down" }
-        (curve(tree, &frame))
-        text.tick x=(frame.left) y=(HEIGHT - 12.0) { "■ split   ○ join   │ border between two bases" }
+        path.axis d=(format!("M{},{}V{}H{}", ACROSS.0, DOWN.0, DOWN.1, ACROSS.1)) {}
+        text.label x=((ACROSS.0 + ACROSS.1) / 2.0) y=(DOWN.0 - 12.0) text-anchor="middle" { "keys, " (short(tree.keys[0])) " to " (short(tree.keys[1])) }
+        text.label transform=(format!("translate(14,{}) rotate(-90)", (DOWN.0 + DOWN.1) / 2.0)) text-anchor="middle" { "milliseconds, going down" }
+        (curve(tree, end))
+        text.tick x=(ACROSS.0) y=(HEIGHT - 12.0) { "■ split   ○ join   │ border between two bases" }
     }
 }
 
 /// The number of bases over time, beside the history.
-fn curve(tree: &Recording, frame: &HistoryFrame) -> Markup {
-    let most = tree
-        .samples
-        .iter()
-        .map(|s| s.bases.len())
-        .max()
-        .unwrap_or(1);
+fn curve(tree: &Recording, end: f64) -> Markup {
+    let most = tree.samples.iter().map(|s| s.bases.len()).max();
+    let most = most.unwrap_or(1);
     let points = tree.samples.iter().map(|sample| {
         let x = CURVE.0 + sample.bases.len() as f64 / most as f64 * (CURVE.1 - CURVE.0);
-        format!("{x:.1},{:.1}", frame.down(sample.at))
+        format!("{x:.1},{:.1}", down(end, sample.at))
     });
     let points: Vec<String> = points.collect();
     html! {
-        path.axis d=(format!("M{},{}V{}", CURVE.0, frame.top, frame.bottom)) {}
+        path.axis d=(format!("M{},{}V{}", CURVE.0, DOWN.0, DOWN.1)) {}
         @if !points.is_empty() { path.border d=(format!("M{}", points.join("L"))) {} }
-        text.label x=((CURVE.0 + CURVE.1) / 2.0) y=(frame.top - 12.0) text-anchor="middle" { "bases, up to " (most) }
+        text.label x=((CURVE.0 + CURVE.1) / 2.0) y=(DOWN.0 - 12.0) text-anchor="middle" { "bases, up to " (most) }
     }
 }
 
@@ -209,7 +190,7 @@ fn borders(tree: &Recording) -> Vec<Border> {
         }
     }
     events.for_each(|event| borders.event(event));
-    borders.end(HistoryFrame::new(tree).end, |_| true);
+    borders.end(end(tree), |_| true);
     borders.done
 }
 

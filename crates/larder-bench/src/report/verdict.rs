@@ -49,12 +49,10 @@ impl<'a> Pair<'a> {
             Better::Less => b.y / a.y,
             Better::More => a.y / b.y,
         };
-        let certainty = if a.low <= b.high && b.low <= a.high {
-            Certainty::Noise
-        } else if a.runs < 2 || b.runs < 2 {
-            Certainty::OneRun
-        } else {
-            Certainty::Clear
+        let certainty = match a.low <= b.high && b.low <= a.high {
+            true => Certainty::Noise,
+            false if a.runs < 2 || b.runs < 2 => Certainty::OneRun,
+            false => Certainty::Clear,
         };
         let factor = (factor.is_finite() && factor > 0.0).then_some(factor);
         Some(Pair {
@@ -120,15 +118,14 @@ impl Standing {
                 ranked.first().copied()
             });
             let both = ours.zip(theirs);
-            let Some(pair) = both.and_then(|(our, their)| Pair::of(chart, our, their)) else {
-                continue;
-            };
-            match (pair.certainty, pair.factor) {
-                (Certainty::Clear, Some(factor)) if factor > 1.0 => self.won += 1,
-                (Certainty::Clear, Some(_)) => self.lost += 1,
-                _ => self.open += 1,
+            if let Some(pair) = both.and_then(|(our, their)| Pair::of(chart, our, their)) {
+                match (pair.certainty, pair.factor) {
+                    (Certainty::Clear, Some(factor)) if factor > 1.0 => self.won += 1,
+                    (Certainty::Clear, Some(_)) => self.lost += 1,
+                    _ => self.open += 1,
+                }
+                self.factors.extend(pair.factor);
             }
-            self.factors.extend(pair.factor);
         }
     }
 }

@@ -18,12 +18,11 @@ fn pairs(charts: &[Chart]) -> Vec<(&Chart, Pair<'_>)> {
     let mut all = Vec::new();
     for chart in charts {
         for series in chart.of(Source::Run) {
-            let mut others = chart.of(Source::Other);
-            let Some(other) = others.find(|other| other.name == series.name) else {
-                continue;
-            };
+            let other = chart
+                .of(Source::Other)
+                .find(|other| other.name == series.name);
             all.extend(series.points.iter().filter_map(|spot| {
-                let other = (other, other.at(spot.x)?);
+                let other = (other?, other?.at(spot.x)?);
                 Some((chart, Pair::of(chart, (series, spot), other)?))
             }));
         }

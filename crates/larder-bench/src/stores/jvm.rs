@@ -1,5 +1,5 @@
-//! The JVM's maps. `scripts/peers.sh` compiles `jvm/*.java` and fetches the jars into one folder.
-//! Each measurement runs in a new JVM.
+//! The JVM's maps. `scripts/peers.sh` fetches and compiles those of `jvm/maps.txt`. Each
+//! measurement runs in a new JVM.
 //!
 //! The folder contains `classes/`, `jars/`, and `peers.txt` with a line `CLASS<TAB>NAME` for each
 //! map that is available.
@@ -11,9 +11,8 @@ use std::process::Command;
 pub fn all(folder: &Path) -> Vec<[String; 2]> {
     let list = std::fs::read_to_string(folder.join("peers.txt")).unwrap_or_default();
     let lines = list.lines().filter_map(|line| line.split_once('\t'));
-    lines
-        .map(|(class, name)| [class.into(), name.into()])
-        .collect()
+    let owned = |(class, name): (&str, &str)| [class.into(), name.into()];
+    lines.map(owned).collect()
 }
 
 /// The serial collector returns memory after each full collection, so resident bytes are those of

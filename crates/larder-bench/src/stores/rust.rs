@@ -1,7 +1,7 @@
 //! Peers in Rust: every map of this crate. Some can also append bytes.
 
 use crate::maps::peers::index::Owned;
-use crate::maps::peers::{each_map, each_other_map, Filter, Map, Named, Store};
+use crate::maps::peers::{each_map, each_other_map, Filter, Map, Store};
 use crate::result::Outcome;
 use crate::stores::peer::{Listed, Peer};
 use std::collections::HashMap;
@@ -40,10 +40,12 @@ impl<M: Map> Peer for RustPeer<M> {
 }
 
 pub fn all() -> Vec<Listed> {
-    let mut all: Vec<Listed> = Vec::new();
-    each_map!(Filter::default(), M => all.push((M::NAME, Box::new(|| Ok(make::<M>())))));
-    each_other_map!(Filter::default(), M => all.push((M::NAME, Box::new(|| Ok(make::<M>())))));
-    all
+    let mut all = each_map!(Filter::default(), M => make::<M> as fn() -> _);
+    all.extend(each_other_map!(Filter::default(), M => make::<M> as fn() -> _));
+    let listed = all
+        .into_iter()
+        .map(|(name, make)| -> Listed { (name, Box::new(move || Ok(make()))) });
+    listed.collect()
 }
 
 fn make<M: Map>() -> Box<dyn Peer> {

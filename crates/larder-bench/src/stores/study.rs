@@ -57,19 +57,19 @@ type Measure = Box<dyn Fn(usize, usize) -> Command>;
 /// caches of one don't affect the next.
 fn peers(options: &PeersOptions, filter: &Filter) -> Vec<(String, Measure)> {
     let here = names().into_iter().map(|name| {
-        let command = move |entries: usize, appends: usize| {
+        let measure: Measure = Box::new(move |entries, appends| {
             let program = std::env::current_exe().expect("this program has a path");
             let mut command = Command::new(program);
             let numbers = [entries, appends].map(|n| n.to_string());
             command.args(["peers", "one", name]).args(numbers);
             command
-        };
-        (name.to_owned(), Box::new(command) as Measure)
+        });
+        (name.to_owned(), measure)
     });
     let java = jvm::all(&options.jvm).into_iter().map(|[class, name]| {
         let folder = options.jvm.clone();
-        let command = move |entries, _| jvm::command(&folder, &class, entries);
-        (name, Box::new(command) as Measure)
+        let measure: Measure = Box::new(move |entries, _| jvm::command(&folder, &class, entries));
+        (name, measure)
     });
     let mut peers: Vec<_> = here.chain(java).collect();
     peers.retain(|(name, _)| filter.accepts(name));
@@ -85,10 +85,10 @@ fn measure(mut process: Command) -> Outcome<Vec<Figure>> {
     match output.status.code() {
         Some(0) => parse(&String::from_utf8_lossy(&output.stdout)),
         Some(code) if code == i32::from(ABSENT) => Err(Failure::Impossible(message)),
-        _ => Err(Failure::wrong(
-            "the peer",
-            format!("{}: {message}", output.status),
-        )),
+        _ => {
+            let what = format!("{}: {message}", output.status);
+            Err(Failure::wrong("the peer", what))
+        }
     }
 }
 
@@ -96,9 +96,7 @@ fn measure(mut process: Command) -> Outcome<Vec<Figure>> {
 /// after the others were measured and written.
 pub fn run(options: &PeersOptions, filter: &Filter, out: &Path) -> Outcome {
     let peers = peers(options, filter);
-    if peers.is_empty() {
-        return Err(Failure::Impossible("no peer has such a name".into()));
-    }
+    ensure!(!peers.is_empty(); "no peer has such a name");
     let names = [
         "peers",
         "Larder beside stores from elsewhere: u64 to u64, and bytes to append to",
@@ -109,8 +107,7 @@ pub fn run(options: &PeersOptions, filter: &Filter, out: &Path) -> Outcome {
         ..StudyOptions::default()
     };
     let mut run = Run::begin(names, &no_bars, Clock::new(None, false), filter, out);
-    let runs = options.runs.unwrap_or(if options.full { 3 } else { 2 });
-    let runs = runs.max(1);
+    let runs = options.runs.unwrap_or(2 + usize::from(options.full)).max(1);
     declare(&mut run, options, runs);
     let mut sizes = options.entries.clone();
     if sizes.is_empty() {
@@ -118,7 +115,7 @@ pub fn run(options: &PeersOptions, filter: &Filter, out: &Path) -> Outcome {
         sizes.extend(options.full.then_some(1 << 24));
     }
     let (mut gone, mut wrong) = (BTreeSet::new(), Vec::new());
-    let items: Vec<_> = peers.iter().map(|peer| (peer.0.clone(), peer)).collect();
+    let items: Vec<_> = peers.iter().map(|peer| (&peer.0, peer)).collect();
     for entries in sizes {
         let x = format!("{} entries", grouped(entries));
         run.in_turns(&x, (runs, 1.0), &items, |run, _, (name, process)| {
@@ -147,11 +144,8 @@ pub fn run(options: &PeersOptions, filter: &Filter, out: &Path) -> Outcome {
         })?;
     }
     let study = run.end();
-    if study.points.is_empty() {
-        let skipped = study.skipped.join("; ");
-        let what = format!("nothing was measured: {skipped}");
-        return Err(Failure::Impossible(what));
-    }
+    let skipped = study.skipped.join("; ");
+    ensure!(!study.points.is_empty(); "nothing was measured: {skipped}");
     study.write(out)?;
     let wrong = wrong.join("; ");
     ensure!(wrong.is_empty(), "peers"; "{wrong}");

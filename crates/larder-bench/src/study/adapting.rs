@@ -156,13 +156,12 @@ pub fn record(run: &mut Run) -> Outcome {
         run.skip("a recorded run of a tree that adapts: not wanted (--only)".into());
         return Ok(());
     }
-    run.progress
-        .part("ordered-set, a tree that adapts", PHASES.len());
+    let part = "ordered-set, a tree that adapts";
+    run.progress.part(part, PHASES.len());
     let recording = perform(run);
     replay(&recording)?;
-    run.check(
-        "the recorded splits and joins, replayed, end in the bases that the tree had at the end",
-    );
+    let what = "the recorded splits and joins, replayed, end in the bases";
+    run.check(&format!("{what} that the tree had at the end"));
     std::fs::create_dir_all(&run.out)?;
     write_json(&recording, &run.out.join(FILE))?;
     Ok(())
@@ -242,18 +241,18 @@ fn perform(run: &Run) -> Recording {
 }
 
 fn settings(a: Adaptation) -> BTreeMap<String, String> {
-    let settings = [
-        ("contended", a.contended.to_string()),
-        ("quiet", a.quiet.to_string()),
-        ("more_than_one", a.more_than_one.to_string()),
-        ("high", a.high.to_string()),
-        ("low", a.low.to_string()),
-        ("clamp", a.clamp.to_string()),
-        ("depth", a.depth.to_string()),
-        ("random_join", a.random_join.to_string()),
+    let numbers = [
+        ("contended", a.contended),
+        ("quiet", a.quiet),
+        ("more_than_one", a.more_than_one),
+        ("high", a.high),
+        ("low", a.low),
+        ("clamp", a.clamp),
+        ("depth", a.depth as i64),
     ];
-    let settings = settings.map(|(name, value)| (name.to_owned(), value));
-    settings.into()
+    let numbers = numbers.map(|(name, value)| (name.to_owned(), value.to_string()));
+    let random_join = ("random_join".to_owned(), a.random_join.to_string());
+    numbers.into_iter().chain([random_join]).collect()
 }
 
 /// Replays the events from the first base on. The result must be the bases of the last sample,

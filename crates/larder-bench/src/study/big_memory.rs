@@ -7,7 +7,7 @@ use super::run::Run;
 use super::tables::size_option;
 use super::Plan;
 use crate::maps::peers::index::Index;
-use crate::maps::peers::{each_map, map_names, Handle, Map, Named, Store};
+use crate::maps::peers::{each_map, Handle, Map, Store};
 use crate::result::{ensure, Outcome};
 use crate::stats::{ends, median, quantile, sorted};
 use crate::table::grouped;
@@ -77,22 +77,14 @@ fn run(run: &mut Run) -> Outcome {
     sizes(run, &stores)
 }
 
-/// A store with a name. `make` creates an empty one for about so many entries.
-struct NamedStore {
-    name: String,
-    make: Box<dyn Fn(usize) -> Box<dyn Store>>,
-    /// Whether it loses keys in growth: a planted fault.
-    forgets: bool,
-}
+/// A name, and what makes an empty store for about so many entries.
+type NamedStore = (String, Box<dyn Fn(usize) -> Box<dyn Store>>);
 
 /// Larder's default structures, maps of `Vec`s, and all other structures.
 fn stores(run: &Run) -> Outcome<Vec<NamedStore>> {
     fn store<S: Store + 'static>(name: &str, make: impl Fn(usize) -> S + 'static) -> NamedStore {
-        NamedStore {
-            name: name.to_owned(),
-            make: Box::new(move |entries| Box::new(make(entries))),
-            forgets: false,
-        }
+        let make = move |entries| Box::new(make(entries)) as Box<dyn Store>;
+        (name.to_owned(), Box::new(make))
     }
     let mut all = vec![
         store("default hash", |_| Index::default_structure(false)),
@@ -112,21 +104,34 @@ fn stores(run: &Run) -> Outcome<Vec<NamedStore>> {
             Index::new(index, Seed::random())
         })
     }));
-    let planted = || NamedStore {
-        forgets: true,
-        ..store("planted fault", |_| Index::default_structure(false))
-    };
-    run.chosen(all, |store| &store.name, planted)
+    let forgetful = || Forgetful(Index::default_structure(false));
+    let planted = || store("planted fault", move |_| forgetful());
+    run.chosen(all, |store| &store.0, planted)
 }
 
-/// A store in growth, with values of eight bytes, and whether it loses keys.
-struct GrowingStore(Box<dyn Store>, bool);
+/// A planted fault: a store that loses keys.
+struct Forgetful(Index);
+
+impl Store for Forgetful {
+    fn put(&mut self, key: u64, value: &[u8]) {
+        if key % 8 != 3 {
+            Store::put(&mut self.0, key, value);
+        }
+    }
+    fn append(&mut self, key: u64, piece: &[u8], most: usize) {
+        Store::append(&mut self.0, key, piece, most);
+    }
+    fn get(&mut self, key: u64, out: &mut Vec<u8>) -> bool {
+        Store::get(&mut self.0, key, out)
+    }
+}
+
+/// A store in growth, with values of eight bytes.
+struct GrowingStore(Box<dyn Store>);
 
 impl Handle for GrowingStore {
     fn insert(&mut self, key: u64, value: u64) {
-        if !self.1 || key % 8 != 3 {
-            self.0.put(key, &value.to_le_bytes());
-        }
+        self.0.put(key, &value.to_le_bytes());
     }
     fn get(&mut self, key: u64) -> Option<u64> {
         let mut out = Vec::new();
@@ -142,22 +147,16 @@ impl Handle for GrowingStore {
     }
 }
 
-impl NamedStore {
-    fn growing(&self, entries: usize) -> GrowingStore {
-        GrowingStore((self.make)(entries), self.forgets)
-    }
-
-    /// Bytes per entry of a small store.
-    fn bytes_per_entry(&self) -> f64 {
-        const SMALL: u64 = 20_000;
-        let (mut made, allocated) = counted(|| {
-            let mut made = self.growing(SMALL as usize);
-            let keys = (0..SMALL).map(random_key);
-            keys.for_each(|key| made.insert(key, value_of(key)));
-            made
-        });
-        made.own_bytes().unwrap_or(allocated) as f64 / SMALL as f64
-    }
+/// Bytes per entry of a small store.
+fn bytes_per_entry((_, make): &NamedStore) -> f64 {
+    const SMALL: u64 = 20_000;
+    let (mut made, allocated) = counted(|| {
+        let mut made = GrowingStore(make(SMALL as usize));
+        let keys = (0..SMALL).map(random_key);
+        keys.for_each(|key| made.insert(key, value_of(key)));
+        made
+    });
+    made.own_bytes().unwrap_or(allocated) as f64 / SMALL as f64
 }
 
 fn growth(run: &mut Run, stores: &[NamedStore]) -> Outcome {
@@ -173,18 +172,17 @@ fn growth(run: &mut Run, stores: &[NamedStore]) -> Outcome {
     }
     run.plots(GROWTH, &[("part", &grouped(goal.part as usize))]);
     // Larder's own maps are among the stores.
-    let mut peers = map_names(&run.filter);
-    peers.retain(|name| !name.starts_with("larder"));
+    let mut peers = each_map!(run.filter, M => grow_peer::<M> as fn(&mut _, _, _, &mut _) -> _);
+    peers.retain(|(name, _)| !name.starts_with("larder"));
     let mut left = stores.len() + peers.len();
     run.progress.part("big-memory, growth", left);
     for store in stores {
-        let (bytes, make) = (store.bytes_per_entry(), |entries| store.growing(entries));
-        grow(run, goal, &store.name, bytes, &mut left, make)?;
+        let make = |entries| GrowingStore(store.1(entries));
+        grow(run, goal, &store.0, bytes_per_entry(store), &mut left, make)?;
     }
-    // Maps that double are at their worst just afterwards.
-    each_map!(run.filter, M => if peers.contains(&M::NAME) {
-        grow(run, goal, M::NAME, 45.0, &mut left, |_| M::empty())?;
-    });
+    for (name, grow_peer) in peers {
+        grow_peer(run, goal, name, &mut left)?;
+    }
     run.check(
         "after growth: every thousandth key has its value, a key that was never put has none",
     );
@@ -245,6 +243,11 @@ fn grow<H: Handle>(
     *left -= 1;
     run.progress.step();
     Ok(())
+}
+
+fn grow_peer<M: Map>(run: &mut Run, goal: Goal<'_>, name: &str, left: &mut usize) -> Outcome {
+    // Maps that double are at their worst just afterwards.
+    grow(run, goal, name, 45.0, left, |_| M::empty())
 }
 
 /// Checks a sample of the entries, and keys that were never put.
@@ -318,7 +321,7 @@ fn appends(run: &mut Run, stores: &[NamedStore]) -> Outcome {
     run.published("append-rate", "asked for", "full speed", ASKED / 1e6, USERS);
     let popular = Popular::new(keys, run.options.seed);
     run.progress.part("big-memory, appends", stores.len());
-    for (i, NamedStore { name, make, .. }) in stores.iter().enumerate() {
+    for (i, (name, make)) in stores.iter().enumerate() {
         run.progress.at(name);
         // Values that grow by copying leave garbage behind.
         let bytes = writes as f64 * PIECE as f64 * 2.5 + keys as f64 * 250.0;
@@ -427,33 +430,28 @@ fn sizes(run: &mut Run, stores: &[NamedStore]) -> Outcome {
     let popular = sizes.map(|size| Popular::new((total / size).clamp(64, most), run.options.seed));
     let mut all = Vec::new();
     for (size, popular) in sizes.into_iter().zip(&popular) {
+        let bytes = popular.order.len() as f64 * (size as f64 * 2.5 + 250.0);
         for store in stores {
-            let name = format!("values of {size} bytes, {}", store.name);
-            all.push((name, (size, popular, store)));
+            let what = format!("values of {size} bytes, {}", store.0);
+            if run.fits(&what, bytes) {
+                all.push((what, (size, popular, store)));
+            }
         }
     }
-    run.in_turns(
-        "values of all sizes",
-        (runs, 1.0),
-        &all,
-        |run, seed, item| {
-            let (size, popular, store) = *item;
-            let what = format!("values of {size} bytes, {}", store.name);
-            let bytes = popular.order.len() as f64 * (size as f64 * 2.5 + 250.0);
-            if run.fits(&what, bytes) {
-                let rate = overwrite(store, popular, size, total, seed)?;
-                run.figure("sizes", &store.name, size, rate);
-            }
-            Ok(())
-        },
-    )?;
+    let turns = (runs, 1.0);
+    run.in_turns("values of all sizes", turns, &all, |run, seed, item| {
+        let &(size, popular, store) = item;
+        let rate = overwrite(store, popular, size, total, seed)?;
+        run.figure("sizes", &store.0, size, rate);
+        Ok(())
+    })?;
     run.check("after writes of all sizes: every value has its size and is its key's");
     Ok(())
 }
 
 /// Overwrites the values of a full store. Returns millions of writes a second.
 fn overwrite(
-    NamedStore { name, make, .. }: &NamedStore,
+    (name, make): &NamedStore,
     popular: &Popular,
     size: usize,
     total: usize,

@@ -16,11 +16,9 @@ disjoint-{type} | Transactions of threads with keys of their own, on a {type} | 
 contended-{type} | Transactions of threads with the same 8 keys, on a {type} | threads, log | {rate} | a lookup and an insert each
 ";
 
-/// The keys of a thread, if it has keys of its own.
-const OWN_KEYS: u64 = 10_000;
-
-/// The keys that all threads use otherwise.
-const HOT_KEYS: u64 = 8;
+/// The cases: the plot, how many parts of the keys there are, and the keys of a part. Each thread
+/// has a part of its own, or all have the same one.
+const CASES: [(&str, usize, u64); 2] = [("disjoint", THREADS.len(), 10_000), ("contended", 1, 8)];
 
 const THREADS: [usize; 2] = [1, 2];
 
@@ -29,12 +27,12 @@ const TRANSACTIONS: &str = "transactions";
 /// Measures both cases on a table of this type.
 pub(super) fn measure(run: &mut Run, kind: &str) -> Outcome {
     let time = Duration::from_millis(run.extent.pick(10, 300, 2_000));
-    for (plot, is_disjoint) in [("disjoint", true), ("contended", false)] {
+    for (plot, parts, keys) in CASES {
         let plot = format!("{plot}-{kind}");
         for threads in THREADS {
             for name in [TRANSACTIONS, "a mutex around a plain table"] {
                 let transacts = name == TRANSACTIONS;
-                let rate = measure_one(kind, is_disjoint, transacts, threads, time)?;
+                let rate = measure_one(kind, (parts, keys), transacts, threads, time)?;
                 run.figure(&plot, name, threads, rate);
             }
         }
@@ -45,28 +43,23 @@ pub(super) fn measure(run: &mut Run, kind: &str) -> Outcome {
 /// Millions of operations per second, of all threads together.
 fn measure_one(
     kind: &str,
-    is_disjoint: bool,
+    (parts, part): (usize, u64),
     transacts: bool,
     threads: usize,
     time: Duration,
 ) -> Outcome<f64> {
     let study = granted(StudyTable::new(&format!("{kind} default"), 2, 0));
     let StudyTable { larder, table, .. } = &study;
-    let keys = match is_disjoint {
-        true => THREADS.len() as u64 * OWN_KEYS,
-        false => HOT_KEYS,
-    };
+    let keys = parts as u64 * part;
     for key in 0..keys {
         granted(table.insert(&term!({(key as i64), 1})));
     }
     let mutex = Mutex::new(());
     let done = work(threads, Some(time), |worker| {
         let (mut random, mut calls) = (worker.random(7), 0);
-        while !worker.is_over() {
-            let key = match is_disjoint {
-                true => worker.number as u64 * OWN_KEYS + random.u64(..OWN_KEYS),
-                false => random.u64(..HOT_KEYS),
-            };
+        let from = (worker.number % parts) as u64 * part;
+        loop {
+            let key = from + random.u64(..part);
             granted(match transacts {
                 true => larder.transaction(&[table], |views| add_one(&views[0], key)),
                 false => {
@@ -75,8 +68,11 @@ fn measure_one(
                 }
             });
             calls += 1;
+            // A thread that starts late has one call at least.
+            if worker.is_over() {
+                return Ok(calls);
+            }
         }
-        Ok(calls)
     })?;
     let calls: u64 = done.results.iter().sum();
     let rows = granted(table.to_vec());

@@ -5,7 +5,7 @@
 //! each release's tables, but not its code.
 
 use super::tables::{BenchTable, StudyTable};
-use crate::maps::peers::{each_shared, Filter, Named, Shared};
+use crate::maps::peers::{each_shared, Filter, Shared};
 use crate::result::{Failure, Outcome};
 use larder::structures;
 
@@ -83,13 +83,17 @@ pub fn others(than: &[Contender]) -> Vec<Contender> {
 
 /// The shared maps of other crates that this build has.
 pub fn peers() -> Vec<Contender> {
-    let mut peers = Vec::new();
-    each_shared!(Filter::default(), S => {
-        let make = || -> Box<dyn BenchTable> { Box::new(S::empty()) };
-        peers.push(Contender { name: S::NAME.into(), peer: Some(make), ..Contender::default() });
-    });
-    peers.retain(|peer: &Contender| !peer.name.starts_with("larder"));
-    peers
+    fn make<S: Shared>() -> Box<dyn BenchTable> {
+        Box::new(S::empty())
+    }
+    let mut peers = each_shared!(Filter::default(), S => make::<S> as fn() -> _);
+    peers.retain(|(name, _)| !name.starts_with("larder"));
+    let contender = |(name, make): (&str, _)| Contender {
+        name: name.into(),
+        peer: Some(make),
+        ..Contender::default()
+    };
+    peers.into_iter().map(contender).collect()
 }
 
 #[cfg(test)]

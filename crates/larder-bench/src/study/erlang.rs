@@ -18,7 +18,7 @@
 use super::ets_2003::{workloads, SIZES};
 use super::run::Run;
 use super::{Extent, Plan};
-use crate::result::{Failure, Outcome, Scale, X};
+use crate::result::{ensure, Failure, Outcome, Scale, X};
 use crate::time::memory;
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
@@ -70,10 +70,7 @@ fn run(run: &mut Run) -> Outcome {
     }
     let status = child.wait()?;
     outcome?;
-    if !status.success() {
-        let what = format!("the virtual machine ended with {status}");
-        return Err(Failure::Impossible(what));
-    }
+    ensure!(status.success(); "the virtual machine ended with {status}");
     run.check("every lookup, counter, traversal and deletion gave the right answer, and tables had the right number of rows");
     run.check("after each scenario, all rows are of the range and as many as the table counts");
     Ok(())
@@ -85,11 +82,13 @@ fn start(run: &mut Run, sizes: &[usize]) -> Outcome<Child> {
     let folders = ["larder/ebin", "demo", "bench"].map(|f| root.join("_build").join(f));
     // Without the compiled modules, the virtual machine would start and fail later.
     let [larder, _, bench] = &folders;
-    if !larder.join("larder.beam").exists() || !bench.join("larder_bench_study.beam").exists() {
-        let what =
-            "has no built Larder: `make build demo-beams bench-beams` there first, or say --root";
-        return Err(Failure::Impossible(format!("{} {what}", root.display())));
-    }
+    let modules = [
+        larder.join("larder.beam"),
+        bench.join("larder_bench_study.beam"),
+    ];
+    ensure!(modules.iter().all(|file| file.exists());
+        "{} has no built Larder: `make build demo-beams bench-beams` there first, or say --root",
+        root.display());
     let sizes: Vec<_> = sizes.iter().map(usize::to_string).collect();
     let runs = run.runs(run.extent.pick(1, 3, 3));
     let (tiny, quick) = ((3_000, 2_000, 10), (50_000, 20_000, 25));
@@ -132,17 +131,15 @@ fn start(run: &mut Run, sizes: &[usize]) -> Outcome<Child> {
 
 /// Reads the output of the virtual machine to its end.
 fn listen(run: &mut Run, child: &mut Child) -> Outcome {
-    let impossible = |what: &str| Failure::Impossible(what.into());
-    let out = child.stdout.take();
-    let out = out.ok_or_else(|| impossible("the virtual machine can't be heard"))?;
+    let out = child.stdout.take().expect("its output is piped");
     let mut done = false;
     for line in BufReader::new(out).lines() {
         let line = line?;
         done |= line == "@done";
         read_line(run, &line.split('\t').collect::<Vec<_>>())?;
     }
-    let early = || impossible("the virtual machine ended before its work was done");
-    done.then_some(()).ok_or_else(early)
+    ensure!(done; "the virtual machine ended before its work was done");
+    Ok(())
 }
 
 /// Executes a line. A line of another form is a message for the user.
@@ -150,7 +147,10 @@ fn read_line(run: &mut Run, fields: &[&str]) -> Outcome {
     let odd = || Failure::Impossible(format!("the virtual machine said {fields:?}"));
     match *fields {
         ["@part", what, steps] => run.progress.part(what, steps.parse().map_err(|_| odd())?),
-        ["@step", what] => run.progress.measure(what, || ()),
+        ["@step", what] => {
+            run.progress.at(what);
+            run.progress.step();
+        }
         ["@turn"] => run.save()?,
         ["@fact", name, value] => run.setting(name, value),
         ["@skip", what] => run.skip(what.into()),

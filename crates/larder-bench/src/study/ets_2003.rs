@@ -4,7 +4,7 @@
 
 use super::contender::Contender;
 use super::run::{Run, Turns};
-use super::tables::{traverse, BenchTable};
+use super::tables::traverse;
 use super::{Extent, Plan};
 use crate::maps::peers::Handle;
 use crate::result::{Failure, Outcome};
@@ -102,10 +102,8 @@ insert-random | Random insert | every key once, in random order, into an empty t
 /// The texts of [`WORKLOADS`]: id, title, note.
 pub fn workloads() -> Vec<[&'static str; 3]> {
     let parts = |line: &'static str| line.split(" | ").collect::<Vec<_>>().try_into();
-    let lines = WORKLOADS.trim().lines();
-    lines
-        .map(|line| parts(line).expect("three parts"))
-        .collect()
+    let lines = WORKLOADS.trim().lines().map(parts);
+    lines.map(|parts| parts.expect("three parts")).collect()
 }
 
 /// Executes a workload, and checks its answers.
@@ -163,10 +161,10 @@ fn relative(id: &str) -> String {
 fn run(run: &mut Run) -> Outcome {
     let mut sizes = run.options.sizes.clone();
     if sizes.is_empty() {
-        let (small, larger) = SIZES.split_at(run.extent.pick(2, 4, SIZES.len()));
-        sizes = small.to_vec();
+        sizes = SIZES.to_vec();
+        let larger = sizes.split_off(run.extent.pick(2, 4, SIZES.len()));
+        let larger: Vec<_> = larger.into_iter().map(grouped).collect();
         if !larger.is_empty() {
-            let larger: Vec<_> = larger.iter().map(|&n| grouped(n)).collect();
             let larger = larger.join("; ");
             run.skip(format!("{larger} keys: asked for by --full alone"));
         }
@@ -190,10 +188,8 @@ fn run(run: &mut Run) -> Outcome {
     for (i, &n) in sizes.iter().enumerate() {
         // With a limit of the user, small sizes are measured in full, and large ones as far as
         // there is time.
-        let share = match run.clock.strict {
-            true => 1.0,
-            false => (i + 1) as f64 / sizes.len() as f64,
-        };
+        let part = (i + 1) as f64 / sizes.len() as f64;
+        let share = if run.clock.strict { 1.0 } else { part };
         // Large sizes are measured once.
         let runs = if n > 7_000_000 { 1 } else { runs };
         size(run, n, (runs, share), &contenders, &mut costs)?;
@@ -259,9 +255,9 @@ fn size(
     // A clock can't measure microseconds, so small tables go through the workloads often.
     let rounds = (run.extent.pick(1_000, 50_000, 400_000) / n).max(1);
     let mut measured: Vec<(u64, &str, Vec<f64>)> = Vec::new();
-    let all: Vec<_> = contenders.iter().map(|c| (c.name(), c)).collect();
+    let all: Vec<_> = contenders.iter().map(|c| (&*c.name, c)).collect();
     run.in_turns(&part, turns, &all, |run, turn, contender| {
-        let name = &contender.name;
+        let name = &*contender.name;
         let what = format!("{part}, {name}");
         let (seconds, bytes) = estimate(costs, name, n);
         let always = run.extent == Extent::Full || name == SET || n <= ALWAYS;
@@ -281,7 +277,7 @@ fn size(
                 run.figure("bytes", name, n, course.bytes_per_row);
             }
             measured.push((turn, name, course.times.clone()));
-            costs.insert(name.clone(), course);
+            costs.insert(contender.name.clone(), course);
             if n >= 7_000_000 {
                 run.save()?;
             }
@@ -315,7 +311,9 @@ fn course(contender: &Contender, keys: &KeyOrders, rounds: usize) -> Outcome<Cou
                 "deletion" => 0,
                 _ => keys.n as usize,
             };
-            let answer = answer.and_then(|()| counted(&*table, rows));
+            let counted = table.len().filter(|n| *n != rows);
+            let counted = counted.map_or(Ok(()), |n| Err(format!("{n} rows, not {rows}")));
+            let answer = answer.and(counted);
             answer.map_err(|what| wrong(format!("{title}: {what}")))?;
             if *id == "insert-sequential" {
                 bytes_per_row = table.memory().unwrap_or(0) as f64 / keys.n as f64;
@@ -331,13 +329,6 @@ fn course(contender: &Contender, keys: &KeyOrders, rounds: usize) -> Outcome<Cou
         bytes_per_row,
         times,
     })
-}
-
-fn counted(table: &dyn BenchTable, right: usize) -> Answer {
-    match table.len() {
-        Some(n) if n != right => Err(format!("{n} rows, not {right}")),
-        _ => Ok(()),
-    }
 }
 
 /// The paper's headline ratios beside those of the largest size here.

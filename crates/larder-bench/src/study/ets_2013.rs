@@ -369,12 +369,8 @@ fn registries(run: &mut Run, size: Size, turns: Turns) -> Outcome {
             let operations = share(size.operations, *threads, worker.number);
             (0..operations).try_for_each(|_| lookup(&way.1, &mut random, &mut bytes))
         })?;
-        run.figure(
-            "registry",
-            way.0,
-            *threads,
-            done.rate(size.operations as u64),
-        );
+        let rate = done.rate(size.operations as u64);
+        run.figure("registry", way.0, *threads, rate);
         Ok(())
     })?;
     run.check("every lookup behind a registry found its row");

@@ -33,7 +33,7 @@ pub mod transactions;
 pub use run::Run;
 
 use crate::maps::peers::Filter;
-use crate::result::Outcome;
+use crate::result::{ensure, Failure, Outcome};
 use crate::time::clock::readable;
 use clap::builder::RangedU64ValueParser;
 use std::path::{Path, PathBuf};
@@ -164,7 +164,7 @@ const SIZED: [&str; 3] = ["ets-2003", "erlang", "transactions"];
 /// # Errors
 /// If a structure gives a wrong answer, there is no such study, or something that it needs is
 /// missing; I/O errors. The message names the study. A study that fails leaves no results.
-pub fn run(options: &StudyOptions, filter: &Filter, out: Option<PathBuf>) -> Result<(), String> {
+pub fn run(options: &StudyOptions, filter: &Filter, out: Option<PathBuf>) -> Outcome {
     let name = &*options.name;
     if name == "list" {
         print!("{}", list());
@@ -172,16 +172,11 @@ pub fn run(options: &StudyOptions, filter: &Filter, out: Option<PathBuf>) -> Res
     }
     let mut plans = ALL.to_vec();
     plans.retain(|plan| [plan.name, "all"].contains(&name));
-    if plans.is_empty() {
-        let names = ALL.map(|plan| plan.name).join(", ");
-        return Err(format!(
-            "study '{name}': there is none; there are {names}, and all"
-        ));
-    }
-    if !options.sizes.is_empty() && !SIZED.contains(&name) {
-        let sized = "the studies ets-2003, erlang and transactions alone";
-        return Err(format!("study --sizes is of {sized}, and this is '{name}'"));
-    }
+    let names = ALL.map(|plan| plan.name).join(", ");
+    ensure!(!plans.is_empty(); "study '{name}': there is none; there are {names}, and all");
+    let sized = options.sizes.is_empty() || SIZED.contains(&name);
+    ensure!(sized;
+        "study --sizes is of the studies ets-2003, erlang and transactions alone, not of '{name}'");
     let begin = Instant::now();
     let out = out.unwrap_or_else(|| "results/studies".into());
     for (i, plan) in plans.iter().enumerate() {
@@ -195,7 +190,8 @@ pub fn run(options: &StudyOptions, filter: &Filter, out: Option<PathBuf>) -> Res
             eprintln!("[{} of {}]{left}", i + 1, plans.len());
         }
         let outcome = run_one(plan, options, filter, &out);
-        outcome.map_err(|failure| format!("study {}: {failure}", plan.name))?;
+        let named = |failure| Failure::Impossible(format!("study {}: {failure}", plan.name));
+        outcome.map_err(named)?;
     }
     Ok(())
 }

@@ -3,7 +3,7 @@
 use super::contender::{listed, others, Contender};
 use super::{Extent, Plan, StudyOptions};
 use crate::maps::peers::Filter;
-use crate::result::{Failure, Outcome, Plot, Point, Published, Study, X};
+use crate::result::{ensure, Outcome, Plot, Point, Published, Study, X};
 use crate::stats::{ends, median};
 use crate::table::origin;
 use crate::time::clock::{readable, Clock};
@@ -105,11 +105,11 @@ impl Run {
 
     /// Measures the items of a part in turns, as long as there is time for another turn. Writes the
     /// results before each turn. `measure` gets the seed of the turn.
-    pub fn in_turns<T>(
+    pub fn in_turns<N: AsRef<str>, T>(
         &mut self,
         part: &str,
         (runs, share): Turns,
-        items: &[(String, T)],
+        items: &[(N, T)],
         mut measure: impl FnMut(&mut Run, u64, &T) -> Outcome,
     ) -> Outcome {
         let mut last = 0.0;
@@ -129,6 +129,7 @@ impl Run {
             // Each turn begins with another item, since the first one may be colder.
             let (before, after) = items.split_at(turn % items.len().max(1));
             for (name, item) in after.iter().chain(before) {
+                let name = name.as_ref();
                 if self.is_over(&format!("{part}, from {name} on"), share, 0.0) {
                     break;
                 }
@@ -232,10 +233,7 @@ impl Run {
     ) -> Outcome<Vec<T>> {
         all.retain(|one| self.filter.accepts(name(one)));
         all.extend(self.options.plant.then(planted));
-        if all.is_empty() {
-            let what = "nothing of this study is called so (--only)";
-            return Err(Failure::Impossible(what.into()));
-        }
+        ensure!(!all.is_empty(); "nothing of this study is called so (--only)");
         Ok(all)
     }
 

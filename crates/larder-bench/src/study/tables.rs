@@ -44,12 +44,11 @@ pub fn traverse(table: &mut dyn TableHandle, n: u64) -> Result<bool, String> {
         at = table.next(key);
     }
     let right = (n, n * (n + 1) / 2);
-    match at == NextKey::End && (met, sum) == right {
-        true => Ok(in_order),
-        false => Err(format!(
-            "a traversal met {met} rows, whose keys add up to {sum}, not {right:?}"
-        )),
+    if at == NextKey::End && (met, sum) == right {
+        return Ok(in_order);
     }
+    let what = format!("a traversal met {met} rows, whose keys add up to {sum}");
+    Err(format!("{what}, not {right:?}"))
 }
 
 /// Looks up every entry of the range. Returns how many are present. They must be as many as the
@@ -88,10 +87,7 @@ impl StudyTable {
     /// ` counters=many` behind it for decentralized counters.
     pub fn new(spec: &str, arity: usize, rows: usize) -> Result<StudyTable, Error> {
         let (kind, rest) = spec.split_once(' ').unwrap_or((spec, ""));
-        let (structure, has_counters) = match rest.strip_suffix(" counters=many") {
-            Some(structure) => (structure, true),
-            None => (rest, false),
-        };
+        let structure = rest.trim_end_matches(" counters=many");
         let larder = Larder::new();
         let mut builder = larder.table("study").structure_text(structure);
         builder = match kind {
@@ -99,7 +95,7 @@ impl StudyTable {
             "bag" => builder.bag(),
             _ => builder.ordered_set(),
         };
-        if has_counters {
+        if structure != rest {
             builder = builder.decentralized_counters();
         }
         // A structure of a fixed size needs the number of rows, unless the text has its options.

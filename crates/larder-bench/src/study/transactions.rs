@@ -8,7 +8,7 @@ use super::run::Run;
 use super::tables::{granted, EngineHandle, StudyTable};
 use super::Plan;
 use crate::maps::peers::Handle;
-use crate::result::{ensure, Failure, Outcome};
+use crate::result::{ensure, Outcome};
 use crate::stats::{ends, median, quantile, sorted};
 use crate::table::grouped;
 use crate::time::cpu_each;
@@ -31,15 +31,12 @@ pub const STUDY: Plan = Plan {
     run,
 };
 
+/// The plot `costs` has a line for each cost, from which docs/performance.md has its table.
 const PLOTS: &str = "
 taking | Taking a snapshot of {rows} rows while two threads write | type, names | microseconds, log | us, less |
 waiting | The longest wait of a writer meanwhile | type, names | microseconds, log | us, less | with and without snapshots, each for as long
 writes | Writing over a row of {rows} rows | type, names | ns a write, linear | ns, less | one thread, keys in random order
 kept | Bytes kept for a row that was changed | type, names | bytes, linear | bytes, less |
-";
-
-/// The plot with a line for each cost of snapshots, from which docs/performance.md has its table.
-const COSTS: &str = "
 costs | What snapshots cost in tables of {rows} rows | type, names | each in the unit it names, linear | as named, less | ratio: to the same work without a snapshot
 ";
 
@@ -78,19 +75,13 @@ const MISSING: u64 = 1 << 40;
 
 fn run(run: &mut Run) -> Outcome {
     let runs = run.runs(run.extent.pick(1, 3, 5));
+    let sizes = run.options.sizes.clone();
+    ensure!(sizes.len() <= 1; "--sizes of this study is one number of rows");
     let rows = run.extent.pick(2_000, 1_000_000, 16_000_000);
-    let rows = match run.options.sizes[..] {
-        [] => rows,
-        [rows] => rows,
-        _ => {
-            let what = "--sizes of this study is one number of rows";
-            return Err(Failure::Impossible(what.into()));
-        }
-    };
+    let rows = sizes.first().copied().unwrap_or(rows);
     run.setting("rows", rows);
     let rows_text = grouped(rows);
     run.plots(PLOTS, &[("rows", &rows_text)]);
-    run.plots(COSTS, &[("rows", &rows_text)]);
     for kind in KINDS {
         run.plots(concurrent::PLOTS, &[("type", kind)]);
     }
@@ -100,12 +91,9 @@ fn run(run: &mut Run) -> Outcome {
             run.plots(READS, &values);
         }
     }
-    let kinds = KINDS.into_iter().filter(|kind| run.filter.accepts(kind));
-    let kinds: Vec<_> = kinds.map(|kind| (kind.to_owned(), kind)).collect();
-    if kinds.is_empty() {
-        let what = "no type of table is called so (--only)";
-        return Err(Failure::Impossible(what.into()));
-    }
+    let mut kinds = KINDS.map(|kind| (kind, kind)).to_vec();
+    kinds.retain(|(kind, _)| run.filter.accepts(kind));
+    ensure!(!kinds.is_empty(); "no type of table is called so (--only)");
     run.in_turns("snapshots", (runs, 1.0), &kinds, |run, seed, kind| {
         if run.fits(&format!("{kind} of {rows_text} rows"), rows as f64 * 150.0) {
             let table = FilledTable::new(kind, rows, seed);
@@ -214,27 +202,28 @@ fn writes(run: &mut Run, kind: &str, t: &FilledTable) -> Outcome {
     let keys = &t.order[..200_000.min(t.rows / 2)];
     // The first pass has costs that no later one has.
     t.write(keys, 1);
-    let [mut without, mut first, mut later, mut kept] = [const { Vec::new() }; 4];
+    let mut figures = [const { Vec::new() }; 4];
     for _ in 0..run.extent.pick(1, WRITE_ROUNDS, WRITE_ROUNDS) {
-        without.push(t.write(keys, 2));
-        let snapshot = t.snapshot();
+        let without = t.write(keys, 2);
+        let _snapshot = t.snapshot();
         // The first write of a row keeps its old version for the snapshot.
-        first.push(t.write(keys, 3));
-        later.push(t.write(keys, 4));
+        let (first, later) = (t.write(keys, 3), t.write(keys, 4));
         let (_, bytes) = t.table.table.engine_table().snapshots();
-        kept.push(bytes as f64 / keys.len() as f64);
-        drop(snapshot);
+        let kept = bytes as f64 / keys.len() as f64;
+        let round = [without, first, later, kept];
+        for (all, one) in figures.iter_mut().zip(round) {
+            all.push(one);
+        }
     }
-    let [without, first, later, kept] = [without, first, later, kept].map(|all| median(&all));
-    let lines = [
-        "write over a row, no snapshot (ns)",
-        "first write of a key after a snapshot (ns)",
-        "later writes of the key (ns)",
-    ];
-    let series = ["no snapshot", "first touch", "later touch"];
-    for (i, ns) in [without, first, later].into_iter().enumerate() {
-        run.figure("writes", series[i], kind, ns);
-        run.figure("costs", lines[i], kind, ns);
+    let [without, first, later, kept] = figures.map(|all| median(&all));
+    let line = "first write of a key after a snapshot (ns)";
+    for (series, line, ns) in [
+        ("no snapshot", "write over a row, no snapshot (ns)", without),
+        ("first touch", line, first),
+        ("later touch", "later writes of the key (ns)", later),
+    ] {
+        run.figure("writes", series, kind, ns);
+        run.figure("costs", line, kind, ns);
     }
     run.figure("costs", FIRST, kind, first / without);
     run.figure("costs", LATER, kind, later / without);
@@ -249,9 +238,10 @@ fn writes(run: &mut Run, kind: &str, t: &FilledTable) -> Outcome {
 fn reads(run: &mut Run, kind: &str, t: &FilledTable) -> Outcome {
     let (table, snapshot) = (&t.table.table, t.snapshot());
     // The planted fault reads the table instead of its snapshot.
-    let planted = run.options.plant;
-    let read = if planted { table } else { &snapshot };
-    let tables = [("table", table), ("snapshot", read)];
+    let tables = match run.options.plant {
+        true => [("planted fault", table); 2],
+        false => [("table", table), ("snapshot", &snapshot)],
+    };
     let lookups: Vec<u32> = shuffled(t.rows, 7).into_iter().take(200_000).collect();
     let (mut before, mut is_changed) = (0, vec![false; t.rows]);
     for changed in CHANGED {
@@ -266,35 +256,26 @@ fn reads(run: &mut Run, kind: &str, t: &FilledTable) -> Outcome {
         let x = grouped(changed);
         // The first round brings the memory into the caches. The second one is measured.
         for round in 0..2 {
-            let mut times_of_table = [0.0; 3];
+            let mut times = [[0.0; 3]; 2];
             let expected = [of_table, (0, 0)];
-            for ((series, table), (ones, expected)) in tables.into_iter().zip(expected) {
-                let mut handle = t.table.handle_of(table);
+            for (i, (name, table)) in tables.into_iter().enumerate() {
+                let ((ones, all), mut handle) = (expected[i], t.table.handle_of(table));
                 let (found, lookup) = cpu_each(lookups.len(), || -> u64 {
                     let values = lookups.iter().map(|&key| handle.get(u64::from(key)));
                     values.map(|value| value.unwrap_or(MISSING)).sum()
                 });
                 let (scanned, scan) = cpu_each(t.rows, || handle.scan(1));
                 let ((sum, rows), fold) = cpu_each(t.rows, || handle.fold());
-                let right =
-                    (found, scanned) == (ones, expected) && (sum, rows) == (expected, t.rows);
-                let name = if planted { "planted fault" } else { series };
+                let right = (found, scanned, sum, rows) == (ones, all, all, t.rows);
                 ensure!(right, name;
-                    "{found}, {scanned} and {sum} of {rows} instead of {ones} and {expected}");
-                if round == 1 {
-                    let all = READS_OF.into_iter().zip([lookup, scan, fold]);
-                    for ((what, ns), of_table) in all.zip(&mut times_of_table) {
-                        run.figure(&format!("{what}-{kind}"), series, &*x, ns);
-                        // The table comes before its snapshot.
-                        match series {
-                            "table" => *of_table = ns,
-                            _ => {
-                                let line = read_line(what, changed);
-                                run.figure("costs", &line, kind, ns / *of_table);
-                            }
-                        }
-                    }
-                }
+                    "{found}, {scanned} and {sum} of {rows} instead of {ones} and {all}");
+                times[i] = [lookup, scan, fold];
+            }
+            for (i, what) in READS_OF.into_iter().enumerate().filter(|_| round == 1) {
+                let ([table, snapshot], plot) = (times.map(|of| of[i]), format!("{what}-{kind}"));
+                run.figure(&plot, "table", &*x, table);
+                run.figure(&plot, "snapshot", &*x, snapshot);
+                run.figure("costs", &read_line(what, changed), kind, snapshot / table);
             }
         }
     }
@@ -334,12 +315,11 @@ fn taking(run: &mut Run, kind: &str, t: &FilledTable) -> Outcome {
         let [_, longest] = ends(&done.results[..2].concat());
         run.figure("waiting", series, kind, longest);
         let taken = sorted(done.results[2].iter().copied());
-        if !taken.is_empty() {
-            let (median, most) = (quantile(&taken, 0.5), quantile(&taken, 0.99));
-            run.figure("taking", "median", kind, median);
-            run.figure("taking", "99 %", kind, most);
-            run.figure("costs", TAKEN, kind, median);
-            run.figure("costs", TAKEN_AT_MOST, kind, most);
+        for (part, name, line) in [(0.5, "median", TAKEN), (0.99, "99 %", TAKEN_AT_MOST)] {
+            if !taken.is_empty() {
+                run.figure("taking", name, kind, quantile(&taken, part));
+                run.figure("costs", line, kind, quantile(&taken, part));
+            }
         }
     }
     Ok(())

@@ -45,13 +45,6 @@ impl Progress {
         self.bar.set_message(name.to_owned());
     }
 
-    pub fn measure<T>(&self, name: &str, work: impl FnOnce() -> T) -> T {
-        self.at(name);
-        let done = work();
-        self.step();
-        done
-    }
-
     pub fn step(&self) {
         self.bar.inc(1);
     }

@@ -74,9 +74,8 @@ pub fn work<T: Send>(
         let ends: Vec<_> = ends.collect::<Outcome<_>>()?;
         let first = ends.iter().map(|(_, begin, _)| *begin).min();
         let last = ends.iter().map(|(_, _, end)| *end).max();
-        let seconds = first
-            .zip(last)
-            .map_or(0.0, |(first, last)| (last - first).as_secs_f64());
+        let both = first.zip(last).map(|(first, last)| last - first);
+        let seconds = both.unwrap_or_default().as_secs_f64();
         let results = ends.into_iter().map(|(result, ..)| result).collect();
         Ok(Done { results, seconds })
     })

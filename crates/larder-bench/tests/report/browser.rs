@@ -8,12 +8,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// Debian's name first.
-const NAMES: [&str; 4] = [
-    "chromium",
-    "chromium-browser",
-    "google-chrome",
-    "google-chrome-stable",
-];
+const NAMES: &str = "chromium chromium-browser google-chrome google-chrome-stable";
 
 fn browser() -> Option<PathBuf> {
     if std::env::var_os("LARDER_NO_BROWSER").is_some_and(|set| set != "0") {
@@ -22,10 +17,9 @@ fn browser() -> Option<PathBuf> {
     }
     let path = std::env::var_os("PATH").unwrap_or_default();
     let folders: Vec<_> = std::env::split_paths(&path).collect();
-    let paths = NAMES
-        .iter()
-        .flat_map(|name| folders.iter().map(move |folder| folder.join(name)));
-    Some(paths.into_iter().find(|path| path.is_file()).expect(
+    let in_folders = |name| folders.iter().map(move |folder| folder.join(name));
+    let mut paths = NAMES.split(' ').flat_map(in_folders);
+    Some(paths.find(|path| path.is_file()).expect(
         "no Chromium here: `make test` installs Debian's package chromium (apt-get install chromium); where it can't be had, LARDER_NO_BROWSER=1 leaves this test out",
     ))
 }
@@ -66,13 +60,9 @@ fn look(browser: &Path, page: &Path, picture: &Path, more: &[&str]) -> Seen {
         }
         std::thread::sleep(Duration::from_millis(20));
     }
-    let read = |path: &Path| {
-        String::from_utf8_lossy(&std::fs::read(path).expect("it was written")).into_owned()
-    };
-    Seen {
-        dom: read(&dom),
-        log: read(&log),
-    }
+    let read = |path| std::fs::read(path).expect("it was written");
+    let [dom, log] = [dom, log].map(|path| String::from_utf8_lossy(&read(path)).into_owned());
+    Seen { dom, log }
 }
 
 fn pictures() -> PathBuf {
@@ -116,16 +106,10 @@ fn every_plot_is_drawn_and_the_keyboard_works() {
     let seen = look(&browser, &driven, &picture, &["--window-size=1200,1500"]);
     let state = |name| attribute(&seen.dom, "<html", name);
     assert_eq!(state("data-error"), None, "a script failed");
-    assert!(
-        !seen.log.contains("CONSOLE"),
-        "the console says: {}",
-        seen.log
-    );
-    assert_eq!(
-        state("data-ready"),
-        Some("7"),
-        "plots that the script took over"
-    );
+    let log = &seen.log;
+    assert!(!log.contains("CONSOLE"), "the console says: {log}");
+    let taken_over = state("data-ready");
+    assert_eq!(taken_over, Some("7"), "plots that the script draws");
     assert_eq!(state("data-hands"), Some("all done"));
     for (plot, marks) in [
         ("ets-2003-random-lookup", 7 * 6 + 3),

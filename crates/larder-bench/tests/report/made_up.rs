@@ -38,17 +38,15 @@ rows,row,type,operation,unit,ets,larder,ratio,ratio_least,ratio_most,target,met,
 65536,memory,set,set,bytes,82.3,13.8,0.168,0.168,0.168,0.4,true,1,,\n";
 
 fn study(name: &str, title: &str) -> Study {
-    let facts = [
-        ("processor", "a made-up processor"),
-        ("cores", "2"),
-        ("rustc", "1.95.0"),
-    ];
+    let facts = "processor=a made-up processor, cores=2, rustc=1.95.0";
+    let facts = facts.split(", ").filter_map(|fact| fact.split_once('='));
+    let machine = facts.map(|(name, fact)| (name.into(), fact.into()));
     Study {
         study: name.into(),
         title: title.into(),
         source: "made-up figures, for a test of the report".into(),
         origin: Origin {
-            machine: facts.map(|(name, fact)| (name.into(), fact.into())).into(),
+            machine: machine.collect(),
             commit: "0123456789ab".into(),
             started: "2026-11-22T06:00:00Z".into(),
         },
@@ -110,15 +108,11 @@ fn times(slower: f64) -> Study {
         }
     }
     add(["workloads", HOSTILE], "deletion".into(), 0.0, 0.0);
-    for (series, x, value) in [
-        ("judyeh", 21e6, 560.0),
-        ("judysl", 21e6, 420.0),
-        ("set", 21e6, 680.0),
-    ] {
+    for (series, value) in [("judyeh", 560.0), ("judysl", 420.0), ("set", 680.0)] {
         study.published.push(Published {
             plot: "random-lookup".into(),
             series: series.into(),
-            x: x.into(),
+            x: 21e6.into(),
             value,
             unit: "ns".into(),
             source: "made up: figure 4".into(),
@@ -147,15 +141,11 @@ fn threads(slower: f64) -> Study {
         for (name, one, speedup) in presets {
             let one = if name == "default" { one * gain } else { one };
             for threads in [1.0, 2.0, 4.0] {
-                let y = one * f64::powf(speedup, f64::log2(threads));
-                add(
-                    &mut study,
-                    Better::More,
-                    [id, name],
-                    threads.into(),
-                    y,
-                    0.05,
+                let (x, y) = (
+                    X::from(threads),
+                    one * f64::powf(speedup, f64::log2(threads)),
                 );
+                add(&mut study, Better::More, [id, name], x, y, 0.05);
             }
         }
     }
@@ -164,49 +154,49 @@ fn threads(slower: f64) -> Study {
 
 /// A tree over a million keys whose first half is split until 32 bases are there, and joined again.
 fn tree() -> Recording {
-    let (mut tree, mut bases, mut next) =
-        (Recording::default(), vec![(0u64, 0.0f64, 0usize)], 1u64);
-    tree.title = "Two threads on one half of the keys, then on none.".into();
-    tree.keys = [0.0, 1e6];
-    tree.threads = 2;
-    let phases = [(0.0, "updates on the first half"), (60.0, "lookups alone")];
     let phase = |(at, text): (f64, &str)| Phase {
         at,
         text: text.into(),
     };
-    tree.phases = phases.map(phase).into();
-    let mut at = 0.0;
-    sample(&mut tree, &bases, at);
+    let phases = [(0.0, "updates on the first half"), (60.0, "lookups alone")];
+    let mut tree = Recording {
+        title: "Two threads on one half of the keys, then on none.".into(),
+        keys: [0.0, 1e6],
+        threads: 2,
+        phases: phases.map(phase).into(),
+        ..Recording::default()
+    };
+    let (mut bases, mut next) = (vec![(0u64, 0.0f64, 0usize)], 1u64);
+    sample(&mut tree, &bases, 0.0);
     while bases.len() < 32 {
-        at += 1.7;
+        tree.seconds += 1.7;
         let which = (next as usize * 5) % bases.len().div_ceil(2);
         let (base, from, depth) = bases[which];
         let end = bases.get(which + 1).map_or(1e6, |next| next.1);
-        let middle = (from + end) / 2.0;
-        bases.splice(
-            which..=which,
-            [(next, from, depth + 1), (next + 1, middle, depth + 1)],
+        let (middle, depth) = ((from + end) / 2.0, depth + 1);
+        let halves = [(next, from, depth), (next + 1, middle, depth)];
+        bases.splice(which..=which, halves);
+        event(
+            &mut tree,
+            (base, None),
+            vec![next, next + 1],
+            [from, end],
+            Some(middle),
         );
-        tree.seconds = at;
-        let becomes = vec![next, next + 1];
-        event(&mut tree, (base, None), becomes, [from, end], Some(middle));
         next += 2;
-        sample(&mut tree, &bases, at + 0.5);
+        sample(&mut tree, &bases, 0.5);
     }
     while bases.len() > 4 {
-        at += 1.9;
+        tree.seconds += 1.9;
         let which = (next as usize * 3) % (bases.len() - 1);
         let (left, right) = (bases[which], bases[which + 1]);
         let end = bases.get(which + 2).map_or(1e6, |next| next.1);
-        bases.splice(
-            which..=which + 1,
-            [(next, left.1, left.2.min(right.2).saturating_sub(1))],
-        );
-        tree.seconds = at;
+        let depth = left.2.min(right.2).saturating_sub(1);
+        bases.splice(which..=which + 1, [(next, left.1, depth)]);
         let both = (left.0, Some(right.0));
         event(&mut tree, both, vec![next], [left.1, end], None);
         next += 1;
-        sample(&mut tree, &bases, at + 0.5);
+        sample(&mut tree, &bases, 0.5);
     }
     tree
 }
@@ -237,7 +227,9 @@ fn event(
     });
 }
 
-fn sample(tree: &mut Recording, bases: &[(u64, f64, usize)], at: f64) {
+/// All bases, so long after the last event.
+fn sample(tree: &mut Recording, bases: &[(u64, f64, usize)], after: f64) {
+    let at = tree.seconds + after;
     let now = |(i, (base, from, depth)): (usize, &(u64, f64, usize))| BaseSample {
         base: *base,
         from: *from,

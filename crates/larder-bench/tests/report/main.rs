@@ -8,6 +8,8 @@ mod page;
 use std::path::Path;
 use std::process::{Command, Output};
 
+const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+
 fn report(arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_larder-bench"))
         .arg("report")
@@ -20,10 +22,7 @@ fn report(arguments: &[&str]) -> Output {
 fn a_folder_of_results_becomes_a_page() {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("report-of-make-bench");
     std::fs::create_dir_all(&folder).expect("a folder can be made");
-    let published = concat!(
-        env!("CARGO_MANIFEST_DIR"),
-        "/../../results/latest/bench.csv"
-    );
+    let published = Path::new(ROOT).join("results/latest/bench.csv");
     std::fs::copy(published, folder.join("bench.csv")).expect("it is in the tree");
     let (dir, page) = (folder.display().to_string(), folder.join("page.html"));
     let out = page.display().to_string();
@@ -45,16 +44,13 @@ fn a_folder_without_results_is_an_error() {
 
 #[test]
 fn the_tables_of_the_pages_are_those_of_the_latest_results() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let root = Path::new(ROOT);
     for name in ["README.md", "docs/performance.md"] {
         let page = root.join(name);
         let text = std::fs::read_to_string(&page).expect("the page is there");
         let filled = larder_bench::report::fill(&page, &root.join("results/latest"));
         assert!(text.contains("<!-- figures "), "{name} has no tables");
-        let right = text == filled.expect("tables");
-        assert!(
-            right,
-            "run make figures: {name} has other figures than results/latest"
-        );
+        let why = "has other figures than results/latest: run make figures";
+        assert!(text == filled.expect("tables"), "{name} {why}");
     }
 }

@@ -24,10 +24,9 @@ impl KeyRule for Rule {
         self.eight
     }
     fn key_len(&self, bytes: &[u8]) -> usize {
-        if self.eight {
-            8
-        } else {
-            bytes.len()
+        match self.eight {
+            true => 8,
+            false => bytes.len(),
         }
     }
 }

@@ -1,8 +1,8 @@
 //! The maps that are compared, from `u64` to `u64` and from `u64` to bytes.
 //!
 //! Benches are generic over the maps, so that calls are as direct as in a program that uses one map
-//! only. [`each!`] runs generic code for every type of a list; [`each_map!`], [`each_other_map!`]
-//! and [`each_shared!`] are the lists of this build.
+//! only. [`each!`] lists an instance of generic code for every type; [`each_map!`],
+//! [`each_other_map!`] and [`each_shared!`] are the lists of this build.
 
 #[cfg(feature = "peers")]
 pub mod crates;
@@ -99,23 +99,24 @@ impl Filter {
     }
 }
 
-/// Evaluates `$work` once for each type whose name the filter accepts. `$T` stands for the type.
+/// The names of the types that the filter accepts, and what `$item` is for each. `$T` stands for
+/// the type.
 macro_rules! each {
-    ($filter:expr, $T:ident => $work:expr; $($(#[$cfg:meta])? $type:ty),* $(,)?) => {$(
-        $(#[$cfg])?
-        {
+    ($filter:expr, $T:ident => $item:expr; $($(#[$cfg:meta])? $type:ty),* $(,)?) => {{
+        let mut all = Vec::new();
+        $($(#[$cfg])? {
             type $T = $type;
-            if $filter.accepts(<$T as $crate::maps::peers::Named>::NAME) {
-                $work;
-            }
-        }
-    )*};
+            all.push((<$T as $crate::maps::peers::Named>::NAME, $item));
+        })*
+        all.retain(|(name, _)| $filter.accepts(name));
+        all
+    }};
 }
 
-/// The maps of one thread: `each_map!(filter, M => measure::<M>())`.
+/// The maps of one thread: `each_map!(filter, M => measure::<M> as fn(&_))`.
 macro_rules! each_map {
-    ($filter:expr, $M:ident => $work:expr) => {
-        $crate::maps::peers::each!($filter, $M => $work;
+    ($filter:expr, $M:ident => $item:expr) => {
+        $crate::maps::peers::each!($filter, $M => $item;
             $crate::maps::peers::index::Owned<false>, hashbrown::HashMap<u64, u64>,
             $crate::maps::peers::index::Owned<true>, std::collections::BTreeMap<u64, u64>,
             #[cfg(feature = "judy")] $crate::maps::peers::judy::JudyL)
@@ -124,8 +125,8 @@ macro_rules! each_map {
 
 /// The maps of one thread that only `make bench-peers` measures.
 macro_rules! each_other_map {
-    ($filter:expr, $M:ident => $work:expr) => {
-        $crate::maps::peers::each!($filter, $M => $work;
+    ($filter:expr, $M:ident => $item:expr) => {
+        $crate::maps::peers::each!($filter, $M => $item;
             std::collections::HashMap<u64, u64>,
             #[cfg(feature = "peers")] $crate::maps::peers::crates::Art)
     };
@@ -133,8 +134,8 @@ macro_rules! each_other_map {
 
 /// The maps that threads share.
 macro_rules! each_shared {
-    ($filter:expr, $S:ident => $work:expr) => {
-        $crate::maps::peers::each!($filter, $S => $work;
+    ($filter:expr, $S:ident => $item:expr) => {
+        $crate::maps::peers::each!($filter, $S => $item;
             $crate::maps::peers::index::SharedIndex<false>,
             #[cfg(feature = "peers")] dashmap::DashMap<u64, u64>,
             #[cfg(feature = "peers")] papaya::HashMap<u64, u64>,
@@ -147,13 +148,6 @@ macro_rules! each_shared {
 }
 
 pub(crate) use {each, each_map, each_other_map, each_shared};
-
-/// The names of the maps of one thread that the filter accepts.
-pub fn map_names(filter: &Filter) -> Vec<&'static str> {
-    let mut names = Vec::new();
-    each_map!(filter, M => names.push(M::NAME));
-    names
-}
 
 #[cfg(test)]
 mod tests {
