@@ -42,8 +42,19 @@ save(Table, File, Options) ->
         end)
     catch
         throw:{io, Posix} -> {error, unwritten(Posix, File)};
-        throw:Why -> {error, Why}
+        throw:Why -> {error, first_error(Why, Table, Options)}
     end.
+
+%% If both an option and the table are wrong, `ets' names the table from OTP 29.1.2 on, and the
+%% option in earlier releases.
+first_error({Kind, _} = Why, Table, Options)
+  when Kind =:= unknown_option; Kind =:= malformed_option ->
+    case larder:info(Table, id) =:= undefined andalso ets:tab2file(make_ref(), "", Options) of
+        {error, badtab} -> badtab;
+        _ -> Why
+    end;
+first_error(Why, _Table, _Options) ->
+    Why.
 
 save(Table, Path, Sync, Extended, File) ->
     true = larder:safe_fixtable(Table, true),

@@ -93,15 +93,17 @@ oracle(first_lookup, [Table] = Args) -> step_lookup(first, first_lookup, Table, 
 oracle(last_lookup, [Table] = Args) -> step_lookup(last, last_lookup, Table, Args);
 oracle(next_lookup, [Table, _] = Args) -> step_lookup(next, next_lookup, Table, Args);
 oracle(prev_lookup, [Table, _] = Args) -> step_lookup(prev, prev_lookup, Table, Args);
-oracle(update_element, [Table, Key, _, Default] = Args) when not is_tuple(Default) ->
-    %% Nothing is written, whatever the rest says; [] finds the table's own errors.
-    case outcome(ets, update_element, [Table, Key, []]) of
-        {ok, _} -> #raised{class = error, reason = badarg, function = update_element,
-                           arguments = Args, cause = any, blamed = any};
-        Outcome -> instead(Outcome, Args)
-    end;
 oracle(update_element, [Table, Key, Spec, Default] = Args) ->
-    update_element(Table, Key, Spec, Default, Args);
+    try ets:info(Table, keypos) of
+        KeyPos ->
+            case not all_fit([Default], KeyPos) andalso checks_defaults() of
+                %% From OTP 29 on `ets' looks at the default first.
+                true -> outcome(ets, update_element, Args);
+                false -> update_element(Table, Key, Spec, Default, Args)
+            end
+    catch
+        error:badarg -> update_element(Table, Key, Spec, Default, Args)
+    end;
 oracle(update_counter, [Table, Key, Ops, Default] = Args) when is_tuple(Default) ->
     case ets_would_crash(Table, Key, Default) of
         true ->
@@ -174,8 +176,27 @@ step_lookup(Step, Name, Table, Args) ->
         Other -> Other
     end.
 
+%% Whether `ets' refuses a default without a key also if there is an object.
+checks_defaults() ->
+    Tab = ets:new(?MODULE, []),
+    ets:insert(Tab, {key, 1}),
+    try ets:update_counter(Tab, key, 1, {}) of
+        2 -> false
+    catch
+        error:badarg -> true
+    after
+        ets:delete(Tab)
+    end.
+
 %% The default is completed in a table of its own, so that a failing
 %% specification leaves nothing behind.
+update_element(Table, Key, _Spec, Default, Args) when not is_tuple(Default) ->
+    %% Nothing is written, whatever the rest says; [] finds the table's own errors.
+    case outcome(ets, update_element, [Table, Key, []]) of
+        {ok, _} -> #raised{class = error, reason = badarg, function = update_element,
+                           arguments = Args, cause = any, blamed = any};
+        Outcome -> instead(Outcome, Args)
+    end;
 update_element(Table, Key, Spec, Default, Args) ->
     case outcome(ets, update_element, [Table, Key, Spec]) of
         {ok, false} ->
