@@ -42,18 +42,16 @@ save(Table, File, Options) ->
         end)
     catch
         throw:{io, Posix} -> {error, unwritten(Posix, File)};
-        throw:Why -> {error, first_error(Why, Table, Options)}
+        throw:Why -> {error, first_error(Why, Table)}
     end.
 
-%% If both an option and the table are wrong, `ets' names the table from OTP 29.1.2 on, and the
-%% option in earlier releases.
-first_error({Kind, _} = Why, Table, Options)
-  when Kind =:= unknown_option; Kind =:= malformed_option ->
-    case larder:info(Table, id) =:= undefined andalso ets:tab2file(make_ref(), "", Options) of
-        {error, badtab} -> badtab;
-        _ -> Why
+%% Both an option and the table may be wrong.
+first_error({Kind, _} = Why, Table) when Kind =:= unknown_option; Kind =:= malformed_option ->
+    case larder_release:names_table_first() andalso larder:info(Table, id) =:= undefined of
+        true -> badtab;
+        false -> Why
     end;
-first_error(Why, _Table, _Options) ->
+first_error(Why, _Table) ->
     Why.
 
 save(Table, Path, Sync, Extended, File) ->

@@ -279,7 +279,8 @@ is_of_system(Ebin) ->
 %% ---- tables that both sides use ----
 
 %% The modules that stay beside those that move: of the applications in the same library directory,
-%% and of those that the option names.
+%% and of those that the option names. A module of the same name as one that moves isn't loaded
+%% beside it: the application is there twice, as a copy.
 beside(Files, Directories) ->
     Libraries = lists:usort([filename:dirname(Application)
                              || File <- Files,
@@ -287,8 +288,9 @@ beside(Files, Directories) ->
     Around = [File || Library <- Libraries,
                       File <- named(Library, "*/ebin/*.beam")],
     Named = lists:append([find(Directory) || Directory <- Directories]),
-    These = maps:from_keys([identity(File) || File <- Files], true),
-    Others = [File || File <- lists:usort(Around ++ Named), not is_map_key(identity(File), These)],
+    These = maps:from_keys([filename:basename(File) || File <- Files], true),
+    Others = [File || File <- lists:usort(Around ++ Named),
+                      not is_map_key(filename:basename(File), These)],
     Read = each(fun larder_move_beam:read/1, Others),
     [Beam || {ok, #{uses := Uses} = Beam} <- Read, Uses =/= no].
 

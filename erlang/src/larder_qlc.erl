@@ -39,10 +39,9 @@ table(Name, Given) ->
             handle(Tab, Given, Options)
     end.
 
-%% From OTP 29.1.2 on `ets:table' looks up a name at once, and the query is of the table that had it
-%% then. In earlier releases it is of the table that has the name when the query runs.
+%% The table that has a name now, if `ets' of this release looks it up at once.
 resolved(Name, Given) when is_atom(Name) ->
-    case are_names_resolved() andalso larder:whereis(Name) of
+    case larder_release:resolves_names() andalso larder:whereis(Name) of
         false -> Name;
         undefined -> erlang:raise(error, badarg,
                                   [{larder, table, [Name, Given], larder_error:info(id)}]);
@@ -50,21 +49,6 @@ resolved(Name, Given) when is_atom(Name) ->
     end;
 resolved(Tab, _Given) ->
     Tab.
-
-%% `ets' is asked once.
-are_names_resolved() ->
-    case persistent_term:get({?MODULE, are_names_resolved}, unknown) of
-        unknown ->
-            AreResolved = try ets:table('larder: no table') of
-                              _ -> false
-                          catch
-                              error:badarg -> true
-                          end,
-            persistent_term:put({?MODULE, are_names_resolved}, AreResolved),
-            AreResolved;
-        Known ->
-            Known
-    end.
 
 handle(Tab, Given, #options{traverse = Traverse, rest = Rest} = Options) ->
     Callbacks = [

@@ -104,6 +104,8 @@
     own = #{} :: #{{atom(), arity()} => this | module()},
     %% Which parameters of this module's functions are used as a module.
     module_parameters = #{} :: #{{atom(), arity()} => [pos_integer()]},
+    %% The same of the current function's funs, by the variables that they are in.
+    fun_parameters = #{} :: #{{atom(), arity()} => [pos_integer()]},
     %% Kinds of warnings, functions, and kinds in functions that are silenced.
     silenced = [] :: [atom() | {atom(), arity()} | {atom(), {atom(), arity()}}],
     %% Atoms and record fields that the module uses as tables.
@@ -167,6 +169,8 @@ format_error({module, {variable, Variable}}) ->
     io_lib:format("~ts is a module here, and stays ets", [Variable]);
 format_error({module, {parameter, Function, Arity}}) ->
     io_lib:format("~tw/~w takes a module here, which stays ets", [Function, Arity]);
+format_error({module, {fun_parameter, Variable, Arity}}) ->
+    io_lib:format("~ts/~w takes a module here, which stays ets", [Variable, Arity]);
 format_error({handed, Module, Function, Arity}) ->
     io_lib:format("a table of larder goes to ~tw:~tw/~w, which may give it to ets",
                   [Module, Function, Arity]);
@@ -347,7 +351,9 @@ import(A, Module, Functions, State) ->
 %% The scope of a variable is a clause.
 clause(Clause, State) ->
     {_, {Modules, Tables, Used}} = walk(fun variables/2, Clause, {[], [], []}),
-    walk(fun ets_node/2, Clause, State#state{modules = Modules, tables = Tables, used = Used}).
+    {_, Funs} = walk(fun fun_parameters/2, Clause, []),
+    walk(fun ets_node/2, Clause, State#state{modules = Modules, tables = Tables, used = Used,
+                                             fun_parameters = module_positions(Funs)}).
 
 variables({remote, _, {var, _, Variable}, _} = Node, {Modules, Tables, Used}) ->
     {Node, {[Variable | Modules], Tables, Used}};
@@ -394,11 +400,26 @@ makes_a_table(_) ->
 
 %% Which parameters of a function are a variable that a clause uses as a module.
 module_parameters(Forms) ->
-    maps:from_list(
-        [{{Name, Arity}, Positions}
-         || {function, _, Name, Arity, Clauses} <- Forms,
-            [_ | _] = Positions <- [lists:usort(lists:flatmap(fun module_positions/1, Clauses))]]).
+    module_positions([{{Name, Arity}, Clauses} || {function, _, Name, Arity, Clauses} <- Forms]).
 
+%% A fun is called by the variable that it is bound to, or by its own name.
+fun_parameters({match, _, {var, _, Variable}, {'fun', _, {clauses, Clauses}}} = Node, Funs) ->
+    {Node, [named_fun(Variable, Clauses) | Funs]};
+fun_parameters({match, _, {var, _, Variable}, {named_fun, _, _, Clauses}} = Node, Funs) ->
+    {Node, [named_fun(Variable, Clauses) | Funs]};
+fun_parameters({named_fun, _, Name, Clauses} = Node, Funs) ->
+    {Node, [named_fun(Name, Clauses) | Funs]};
+fun_parameters(Node, Funs) ->
+    {Node, Funs}.
+
+named_fun(Name, [{clause, _, Params, _, _} | _] = Clauses) ->
+    {{Name, length(Params)}, Clauses}.
+
+module_positions(Functions) when is_list(Functions) ->
+    maps:from_list(
+        [{Function, Positions}
+         || {Function, Clauses} <- Functions,
+            [_ | _] = Positions <- [lists:usort(lists:flatmap(fun module_positions/1, Clauses))]]);
 module_positions({clause, _, Params, _, _} = Clause) ->
     {_, {Modules, _, _}} = walk(fun variables/2, Clause, {[], [], []}),
     [Position || {Position, {var, _, Variable}} <- numbered(Params),
@@ -611,16 +632,22 @@ applied_tuple({tuple, A, [{atom, A1, ets} | Rest]} = Tuple, Targets, State) ->
 
 %% ---- warnings ----
 
-%% ets is an argument of a function of this module that uses the parameter as a module.
+%% ets is an argument of a function of this module, or of a fun, that uses the parameter as a
+%% module.
 parameters(A, {atom, _, Name}, Args, #state{module_parameters = Parameters} = State) ->
+    parameters(A, parameter, Name, Args, Parameters, State);
+parameters(A, {var, _, Variable}, Args, #state{fun_parameters = Parameters} = State) ->
+    parameters(A, fun_parameter, Variable, Args, Parameters, State);
+parameters(_A, _Callee, _Args, State) ->
+    State.
+
+parameters(A, Kind, Name, Args, Parameters, State) ->
     Positions = maps:get({Name, length(Args)}, Parameters, []),
     case [Position || {Position, {atom, _, ets}} <- numbered(Args),
                       lists:member(Position, Positions)] of
         [] -> State;
-        _ -> warn(A, {module, {parameter, Name, length(Args)}}, State)
-    end;
-parameters(_A, _Callee, _Args, State) ->
-    State.
+        _ -> warn(A, {module, {Kind, Name, length(Args)}}, State)
+    end.
 
 %% ets comes before the name of one of its functions, in a call that isn't known.
 ets_before_function([{atom, A, ets}, {atom, _, Name} | Rest], State) ->

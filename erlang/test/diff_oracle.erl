@@ -98,7 +98,7 @@ oracle(update_element, [Table, Key, Spec, Default] = Args) ->
         KeyPos ->
             case not all_fit([Default], KeyPos) andalso checks_defaults() of
                 %% From OTP 29 on `ets' looks at the default first.
-                true -> outcome(ets, update_element, Args);
+                true -> instead(outcome(ets, update_element, Args), Args);
                 false -> update_element(Table, Key, Spec, Default, Args)
             end
     catch

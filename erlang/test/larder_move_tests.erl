@@ -157,6 +157,14 @@ half_a_program(Folder) ->
          ?assertMatch({error, {shared, #{shared := Shared}}},
                       larder_move:move(Counter, [{beside, Beside}]))
      end || {Name, Reading} <- [{"folds", folds()}, {"imports", imports()}, {"copies", copies()}]],
+    %% The original, of which the one that moves is a copy, isn't loaded beside it.
+    Original = application(Folder, "counter-0", [counter()]),
+    ?assertMatch({ok, #{shared := []}}, larder_move:plan(Counter)),
+    ?assertMatch({ok, #{shared := []}}, larder_move:plan(Counter, [{beside, Original}])),
+    %% But another module of the original is one that stays.
+    _ = application(Folder, "counter-0", [reader()]),
+    ?assertMatch({ok, #{shared := Shared}}, larder_move:plan(Counter)),
+    ok = file:del_dir_r(filename:dirname(Original)),
     %% The same file under another name is no other module.
     ok = file:make_symlink("counter-1", Folder ++ "/counter"),
     ?assertMatch({ok, #{shared := []}}, larder_move:move(Counter)).

@@ -1,9 +1,11 @@
 //! Bodies that compute nothing: the object, a constant, an element, or a term that is built of
-//! elements and constants. Their results are written in one pass over the row, without the stack.
+//! elements, of variables within elements, and of constants. Their results are written in one pass
+//! over the row, without the stack.
 
 use crate::{
     constant::{Constant, Constants, Span},
     gen::{Op, Operand, Ops},
+    head::{Bound, CompiledHead},
     outcome::Outcome,
     raw,
     row::Row,
@@ -23,6 +25,8 @@ pub(crate) enum DirectBody {
     Object,
     Constant(Constant),
     Element(usize),
+    /// The variable of a slot that plain steps bind (see `head`).
+    Bound(u32),
     /// A term whose encoding is the concatenation of these pieces.
     Built(SmallVec<[TermPiece; 4]>),
 }
@@ -36,12 +40,13 @@ pub(crate) enum TermPiece {
     Constant(Constant),
     /// The element at a position.
     Element(usize),
+    /// The variable of a slot that plain steps bind.
+    Bound(u32),
 }
 
 impl DirectBody {
-    /// The form of a body with these instructions. `places` has the position of each variable that
-    /// is an element.
-    pub(crate) fn of(ops: &Ops, places: &[Option<usize>], pool: &mut Vec<u8>) -> DirectBody {
+    /// The form of a body with these instructions, behind this head.
+    pub(crate) fn of(ops: &Ops, head: &CompiledHead, pool: &mut Vec<u8>) -> DirectBody {
         // The shape of the instructions says what the body does.
         match ops[..] {
             [Op::Push(Operand::Object)] => DirectBody::Object,
@@ -50,8 +55,9 @@ impl DirectBody {
                 _ => DirectBody::Constant(constant),
             },
             [Op::Push(Operand::Field(position))] => DirectBody::Element(position),
-            [Op::Push(Operand::Bindings)] => bindings(places, pool),
-            [Op::Build, ref parts @ .., Op::Built(0)] => built(parts).unwrap_or_default(),
+            [Op::Push(Operand::Var(slot))] if head.plain => DirectBody::Bound(slot),
+            [Op::Push(Operand::Bindings)] => bindings(head, pool),
+            [Op::Build, ref parts @ .., Op::Built(0)] => built(parts, head).unwrap_or_default(),
             _ => DirectBody::NeedsMachine,
         }
     }
@@ -62,12 +68,14 @@ impl DirectBody {
         !matches!(self, DirectBody::NeedsMachine)
     }
 
-    /// The result for a row that matches. `None` if it must be computed.
+    /// The result for a row that matches, and whose plain steps have bound these variables. `None`
+    /// if it must be computed.
     #[inline]
     pub(crate) fn give<'s>(
         &self,
         row: &mut Row<'s>,
         constants: &Constants<'s>,
+        bound: &Bound<'s>,
         scratch: &'s mut Scratch,
     ) -> Option<Outcome<'s>> {
         Some(match self {
@@ -78,6 +86,7 @@ impl DirectBody {
             DirectBody::Element(position) => {
                 Outcome::Term(raw::whole(row.whole_element(*position)))
             }
+            DirectBody::Bound(slot) => Outcome::Term(raw::whole(bound[*slot as usize])),
             DirectBody::Built(pieces) => {
                 // One pass over the pieces, in the order of the encoding. Nothing is computed, so
                 // nothing can fail.
@@ -88,6 +97,7 @@ impl DirectBody {
                         TermPiece::Raw(span) => constants.pool(span),
                         TermPiece::Constant(constant) => constants.get(constant),
                         TermPiece::Element(position) => row.whole_element(position),
+                        TermPiece::Bound(slot) => bound[slot as usize],
                     });
                 }
                 Outcome::Term(raw::whole(arena))
@@ -99,7 +109,7 @@ impl DirectBody {
     #[inline]
     pub(crate) fn is_true(&self, row: &mut Row<'_>, constants: &Constants<'_>) -> Option<bool> {
         match self {
-            DirectBody::NeedsMachine => None,
+            DirectBody::NeedsMachine | DirectBody::Bound(_) => None,
             DirectBody::True => Some(true),
             DirectBody::Element(position) => Some(row.run(*position).starts_with(TRUE)),
             DirectBody::Constant(constant) => Some(constants.get(*constant) == TRUE),
@@ -108,33 +118,38 @@ impl DirectBody {
     }
 }
 
-/// The list of the variables, if each is an element.
-fn bindings(places: &[Option<usize>], pool: &mut Vec<u8>) -> DirectBody {
+/// The list of the variables, if each is an element or is bound by plain steps.
+fn bindings(head: &CompiledHead, pool: &mut Vec<u8>) -> DirectBody {
     let from = pool.len();
-    match places.len() {
+    match head.places.len() {
         0 => pool.push(tags::NIL),
         // A list in the encoding is its length and its elements, so the bindings need only be
         // appended.
         n => wire::push_head(pool, tags::LIST, n),
     }
-    let head = Span {
+    let list = Span {
         from,
         to: pool.len(),
     };
-    let elements = places.iter().map(|place| place.map(TermPiece::Element));
-    // A variable that isn't a whole element has no place. The machine then has to make the list.
-    let pieces = std::iter::once(Some(TermPiece::Raw(head))).chain(elements);
+    // A variable that isn't a whole element has no place. If the steps that bind it aren't plain,
+    // the machine has to make the list.
+    let variables = (0..).zip(&head.places).map(|(slot, place)| match place {
+        Some(position) => Some(TermPiece::Element(*position)),
+        None => head.plain.then_some(TermPiece::Bound(slot)),
+    });
+    let pieces = std::iter::once(Some(TermPiece::Raw(list))).chain(variables);
     pieces
         .collect::<Option<_>>()
         .map_or(DirectBody::NeedsMachine, DirectBody::Built)
 }
 
-fn built(parts: &[Op]) -> Option<DirectBody> {
+fn built(parts: &[Op], head: &CompiledHead) -> Option<DirectBody> {
     // A part that must be computed makes the whole computed.
     let pieces = parts.iter().map(|part| match *part {
         Op::Raw(span) => Some(TermPiece::Raw(span)),
         Op::Put(Operand::Const(constant)) => Some(TermPiece::Constant(constant)),
         Op::Put(Operand::Field(position)) => Some(TermPiece::Element(position)),
+        Op::Put(Operand::Var(slot)) if head.plain => Some(TermPiece::Bound(slot)),
         _ => None,
     });
     pieces.collect::<Option<_>>().map(DirectBody::Built)

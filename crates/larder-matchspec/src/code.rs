@@ -351,7 +351,8 @@ fn compile_clause(
         }
         .value(last);
     }
-    clause.direct = DirectBody::of(&clause.result, &clause.head.places, pool);
+    clause.head.plain = clause.head.has_plain_steps();
+    clause.direct = DirectBody::of(&clause.result, &clause.head, pool);
     Ok(())
 }
 

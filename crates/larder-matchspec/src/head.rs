@@ -19,8 +19,9 @@
 //! A variable that occurs twice doesn't.
 
 use crate::{
-    constant::{Class, Constant},
+    constant::{Class, Constant, Constants},
     error::Fault,
+    row::Row,
     source::{Offsets, Source},
     wire::{self, Head},
 };
@@ -108,10 +109,84 @@ pub(crate) struct CompiledHead {
     pub(crate) places: SmallVec<[Option<usize>; 4]>,
     /// Whether steps bind variables.
     pub(crate) binds: bool,
+    /// Whether all steps are plain: the machine isn't needed to match them.
+    pub(crate) plain: bool,
     /// The slot of a variable that is the whole head.
     pub(crate) whole: Option<u32>,
     /// The offset of the pattern in the specification.
     pub(crate) at: usize,
+}
+
+/// How many variables plain steps may bind.
+const PLAIN_VARIABLES: usize = 8;
+
+/// The terms of the variables that plain steps have bound, by slot.
+pub(crate) type Bound<'a> = [&'a [u8]; PLAIN_VARIABLES];
+
+impl CompiledHead {
+    /// Whether the steps are those of a tuple's elements, and each takes a term, or opens a tuple.
+    pub(crate) fn has_plain_steps(&self) -> bool {
+        matches!(self.form, HeadForm::Tuple { .. })
+            && self.variables.len() <= PLAIN_VARIABLES
+            && self.steps.iter().all(|step| step.is_plain())
+    }
+
+    /// Whether the row, which has passed the tests, matches the plain steps. If so, the variables
+    /// are bound.
+    #[inline]
+    pub(crate) fn matches_plainly<'a>(
+        &self,
+        row: &mut Row<'a>,
+        constants: &Constants<'_>,
+        bound: &mut Bound<'a>,
+    ) -> bool {
+        let HeadForm::Tuple { elements, .. } = &self.form else {
+            return false;
+        };
+        elements.iter().all(|element| {
+            let mut run = row.run(element.position);
+            self.steps[element.steps.clone()].iter().all(|step| {
+                let left = step.plain(run, constants, |slot, term| bound[slot as usize] = term);
+                run = left.unwrap_or_default();
+                left.is_some()
+            })
+        })
+    }
+}
+
+impl Step {
+    /// Whether `plain` knows the step.
+    pub(crate) fn is_plain(self) -> bool {
+        matches!(
+            self,
+            Step::Skip | Step::Bind(_) | Step::Eq(_) | Step::Tuple(_)
+        )
+    }
+
+    /// Runs a plain step from the beginning of a run. Returns the rest of the run, if it matches.
+    #[inline(always)]
+    pub(crate) fn plain<'a>(
+        self,
+        run: &'a [u8],
+        constants: &Constants<'_>,
+        bind: impl FnOnce(u32, &'a [u8]),
+    ) -> Option<&'a [u8]> {
+        match self {
+            Step::Bind(slot) => {
+                let (term, left) = wire::split(run);
+                bind(slot, term);
+                Some(left)
+            }
+            // The encoding is prefix-free, so a run that begins with the bytes begins with the
+            // term.
+            Step::Eq(constant) => run.strip_prefix(constants.get(constant)),
+            Step::Tuple(arity) => match wire::open(run) {
+                (Head::Tuple(n), at) if n == arity as usize => Some(&run[at..]),
+                _ => None,
+            },
+            _ => Some(wire::split(run).1),
+        }
+    }
 }
 
 /// A task of the compiler, which uses a stack of tasks instead of recursion.

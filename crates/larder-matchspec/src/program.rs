@@ -11,6 +11,7 @@ use crate::{
     code::Code,
     constant::{Arguments, Constant, Constants},
     error::CompileError,
+    head::Bound,
     machine::{Environment, Machine, Memory, ResultLocation},
     outcome::{Context, Outcome, PatternResult},
     raw,
@@ -203,10 +204,21 @@ impl Program {
         let constants = self.constants();
         // 1. Find a clause whose tests the row passes.
         let at = self.passed(0, row, &constants)?;
-        // 2. There is nothing left to match or to compute: write the result.
+        // 2. There is nothing to compute, and at most plain steps to match: write the result.
         let clause = &self.code.clauses[at];
-        if clause.is_tests() && clause.direct.is_uncomputed() {
-            return clause.direct.give(row, &constants, scratch);
+        if clause.checks.is_empty() && clause.direct.is_uncomputed() {
+            let mut bound = Bound::default();
+            if clause.head.is_tests() {
+                return clause.direct.give(row, &constants, &bound, scratch);
+            }
+            if clause.head.plain {
+                if clause.head.matches_plainly(row, &constants, &mut bound) {
+                    return clause.direct.give(row, &constants, &bound, scratch);
+                }
+                if at + 1 == self.code.clauses.len() {
+                    return None;
+                }
+            }
         }
         // 3. Run the machine.
         let environment = Environment { constants, context };

@@ -56,15 +56,11 @@ impl<'a> Machine<'a, '_> {
     #[inline]
     fn step(&mut self, step: Step, run: &'a [u8]) -> Option<&'a [u8]> {
         match step {
-            Step::Skip => Some(wire::split(run).1),
-            Step::Bind(slot) => {
-                let (term, left) = wire::split(run);
-                self.bind(slot, Val::Term(term));
-                Some(left)
-            }
-            // The encoding is prefix-free, so a run that begins with the bytes begins with the
-            // term.
-            Step::Eq(constant) => run.strip_prefix(self.constants.get(constant)),
+            step if step.is_plain() => step.plain(run, &self.constants, |slot, term| {
+                if let Some(place) = self.vars.as_mut_slice().get_mut(slot as usize) {
+                    *place = Val::Term(term);
+                }
+            }),
             Step::EqTerm(constant) => {
                 // Equal bytes are the same term. Different ones may be, if the term has several
                 // forms.
@@ -74,10 +70,6 @@ impl<'a> Machine<'a, '_> {
                     same.then(|| wire::split(run).1)
                 })
             }
-            Step::Tuple(arity) => match wire::open(run) {
-                (Head::Tuple(n), at) if n == arity as usize => Some(&run[at..]),
-                _ => None,
-            },
             other => self.rare_step(other, run),
         }
     }

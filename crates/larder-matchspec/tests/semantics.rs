@@ -59,6 +59,90 @@ fn bodies_build_what_they_say() {
     }
 }
 
+/// Bodies of variables within elements, which the head binds without the machine, or with it: where
+/// the steps are not plain, there is a guard, or there are many variables.
+#[test]
+fn parts_of_elements_are_results() {
+    let row = "{{g,{h,7},b},x,{[1,2],#{a=>b}}}";
+    for (head, guards, body, value) in [
+        ("{{g,'$1','_'},'_','_'}", "[]", "'$1'", Some("{h,7}")),
+        (
+            "{{g,{h,'$2'},'$1'},'_','_'}",
+            "[]",
+            "{{'$1','$2'}}",
+            Some("{b,7}"),
+        ),
+        (
+            "{{g,{h,'$2'},'$1'},'$3','_'}",
+            "[]",
+            "'$$'",
+            Some("[b,7,x]"),
+        ),
+        (
+            "{{g,{h,'$1'},'_'},'$2','_'}",
+            "[]",
+            "['$2','$1'|z]",
+            Some("[x,7|z]"),
+        ),
+        (
+            "{{g,{h,'$1'},'_'},'$2','_'}",
+            "[]",
+            "['$2','$1']",
+            Some("[x,7]"),
+        ),
+        ("{{g,{i,'$1'},'_'},'_','_'}", "[]", "'$1'", None),
+        ("{{g,'$1'},'_','_'}", "[]", "'$1'", None),
+        (
+            "{{'_','_','$1'},'_',{'$2','_'}}",
+            "[]",
+            "{{'$2','$1'}}",
+            Some("{[1,2],b}"),
+        ),
+        (
+            "{{'_','_','$1'},'_',{'$2','_'}}",
+            "[{'==','$1',b}]",
+            "'$2'",
+            Some("[1,2]"),
+        ),
+        (
+            "{{'_','_','$1'},'_',{'$2','_'}}",
+            "[{'==','$1',c}]",
+            "'$2'",
+            None,
+        ),
+        (
+            "{{'_','_','$1'},'_',{['$2'|'_'],'_'}}",
+            "[]",
+            "['$1','$2']",
+            Some("[b,1]"),
+        ),
+        ("{{'_',{'_','$1'},'_'},'$1','_'}", "[]", "'$1'", None),
+        (
+            "{{'$1',{'$2','$3'},'$4'},'$5',{'$6','$7'}}",
+            "[]",
+            "'$$'",
+            Some("[g,h,7,b,x,[1,2],#{a => b}]"),
+        ),
+        (
+            "{{'$1',{'$2','$3'},'$4'},'$5',{['$6','$7'],#{a=>'$8'}}}",
+            "[]",
+            "'$$'",
+            Some("[g,h,7,b,x,1,2,b]"),
+        ),
+    ] {
+        let spec = format!("[{{{head},{guards},[{body}]}}]");
+        let found = run(&program(&spec), &term(row)).map(|found| found.to_string());
+        assert_eq!(found.as_deref(), value, "{spec}");
+        // A clause before it that binds other variables, and fails at its last step.
+        let two = format!(
+            "[{{{{{{'$3','$2','$1'}},x,{{'$4',c}}}},[],['$3']}},{}",
+            &spec[1..]
+        );
+        let found = run(&program(&two), &term(row)).map(|found| found.to_string());
+        assert_eq!(found.as_deref(), value, "{two}");
+    }
+}
+
 #[test]
 fn failures_in_bodies_are_exit_where_they_happen() {
     for (expression, value) in [

@@ -1,0 +1,37 @@
+%% @private
+%% @doc What `ets' does otherwise in other releases of OTP. It is asked once for each.
+-module(larder_release).
+-compile({larder_transform, keep_ets}).
+
+-export([resolves_names/0, names_table_first/0]).
+
+%% No table has this name.
+-define(NO_TABLE, 'larder: no table').
+
+%% @doc Whether table/1,2 looks up a name at once, as from OTP 29.1.2 on. In earlier releases a
+%% query is of the table that has the name when it runs.
+-spec resolves_names() -> boolean().
+resolves_names() ->
+    once(?FUNCTION_NAME, fun() ->
+                                 try ets:table(?NO_TABLE) of
+                                     _ -> false
+                                 catch
+                                     error:badarg -> true
+                                 end
+                         end).
+
+%% @doc Whether tab2file/3 names the table if both that and an option are wrong, as from OTP 29.1.2
+%% on. In earlier releases it names the option.
+-spec names_table_first() -> boolean().
+names_table_first() ->
+    once(?FUNCTION_NAME, fun() -> ets:tab2file(?NO_TABLE, "", [no_option]) =:= {error, badtab} end).
+
+once(Name, Ask) ->
+    case persistent_term:get({?MODULE, Name}, unknown) of
+        unknown ->
+            Answer = Ask(),
+            persistent_term:put({?MODULE, Name}, Answer),
+            Answer;
+        Answer ->
+            Answer
+    end.
