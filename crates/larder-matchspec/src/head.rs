@@ -123,6 +123,9 @@ const PLAIN_VARIABLES: usize = 8;
 /// The terms of the variables that plain steps have bound, by slot.
 pub(crate) type Bound<'a> = [&'a [u8]; PLAIN_VARIABLES];
 
+/// Those of no variable.
+pub(crate) const NO_TERMS: Bound<'static> = [&[]; PLAIN_VARIABLES];
+
 impl CompiledHead {
     /// Whether the steps are those of a tuple's elements, and each takes a term, or opens a tuple.
     pub(crate) fn has_plain_steps(&self) -> bool {

@@ -11,7 +11,7 @@ use crate::{
     code::Code,
     constant::{Arguments, Constant, Constants},
     error::CompileError,
-    head::Bound,
+    head::NO_TERMS,
     machine::{Environment, Machine, Memory, ResultLocation},
     outcome::{Context, Outcome, PatternResult},
     raw,
@@ -207,11 +207,11 @@ impl Program {
         // 2. There is nothing to compute, and at most plain steps to match: write the result.
         let clause = &self.code.clauses[at];
         if clause.checks.is_empty() && clause.direct.is_uncomputed() {
-            let mut bound = Bound::default();
             if clause.head.is_tests() {
-                return clause.direct.give(row, &constants, &bound, scratch);
+                return clause.direct.give(row, &constants, &NO_TERMS, scratch);
             }
             if clause.head.plain {
+                let mut bound = NO_TERMS;
                 if clause.head.matches_plainly(row, &constants, &mut bound) {
                     return clause.direct.give(row, &constants, &bound, scratch);
                 }
