@@ -81,10 +81,22 @@ format_error(_Reason, _Stacktrace) ->
 
 explained(Reason, Function, Args, Cause) ->
     {EtsFunction, EtsArgs} = as_ets(Function, Args),
-    Words = ask_ets(Reason, EtsFunction, EtsArgs, known(EtsFunction, Cause)),
-    Amended = maps:filter(fun(N, Text) -> not is_bound(N, Text, Args) end,
-                          amend(Function, Args, Cause, Words)),
+    Words = case default_words(Reason, Function, Args, EtsArgs, Cause) of
+                Known when map_size(Known) > 0 ->
+                    Known;
+                _ ->
+                    Asked = ask_ets(Reason, EtsFunction, EtsArgs, known(EtsFunction, Cause)),
+                    amend(Function, Args, Cause, Asked)
+            end,
+    Amended = maps:filter(fun(N, Text) -> not is_bound(N, Text, Args) end, Words),
     maps:map(fun(N, Text) -> said(N, Text, Args) end, Amended).
+
+%% From OTP 29 on `ets' has words for a default without a key. The formatter of an earlier release
+%% fails for that cause.
+default_words(Reason, Function, [Tab, Key, _, Default], [_, _, Spec | _], default) ->
+    ask_ets(Reason, Function, [Tab, Key, Spec, Default], default);
+default_words(_Reason, _Function, _Args, _EtsArgs, _Cause) ->
+    #{}.
 
 %% @doc The cause of an error of update_element as `ets' of this release has it. A position beyond
 %% the object has a cause since OTP 27. `ets' is asked once.

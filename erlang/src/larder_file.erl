@@ -28,6 +28,8 @@
 -spec save(larder:table(), file:name(), [term()]) -> ok | {error, term()}.
 save(Table, File, Options) ->
     try
+        %% If the table isn't there, and the options or the name are wrong, too.
+        _ = larder_release:names_table_first() andalso defined(larder:info(Table, id)),
         {Format, Sync, Extended} = save_options(Options, {unsaid, unsaid, unsaid}),
         Path = path(File, eaccess),
         %% By its id: its name may become that of another table meanwhile.
@@ -42,17 +44,8 @@ save(Table, File, Options) ->
         end)
     catch
         throw:{io, Posix} -> {error, unwritten(Posix, File)};
-        throw:Why -> {error, first_error(Why, Table)}
+        throw:Why -> {error, Why}
     end.
-
-%% Both an option and the table may be wrong.
-first_error({Kind, _} = Why, Table) when Kind =:= unknown_option; Kind =:= malformed_option ->
-    case larder_release:names_table_first() andalso larder:info(Table, id) =:= undefined of
-        true -> badtab;
-        false -> Why
-    end;
-first_error(Why, _Table) ->
-    Why.
 
 save(Table, Path, Sync, Extended, File) ->
     true = larder:safe_fixtable(Table, true),

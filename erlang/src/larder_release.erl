@@ -20,8 +20,8 @@ resolves_names() ->
                                  end
                          end).
 
-%% @doc Whether tab2file/3 names the table if both that and an option are wrong, as from OTP 29.1.2
-%% on. In earlier releases it names the option.
+%% @doc Whether tab2file/2,3 names the table if that is wrong as well as an option or the name of
+%% the file, as from OTP 29.1.2 on. In earlier releases it names the other.
 -spec names_table_first() -> boolean().
 names_table_first() ->
     once(?FUNCTION_NAME, fun() -> ets:tab2file(?NO_TABLE, "", [no_option]) =:= {error, badtab} end).

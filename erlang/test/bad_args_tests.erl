@@ -348,7 +348,9 @@ library(Sut) ->
     File = larder_test:file("bad_args"),
     Calls = [{foldl, [Fold, [], W]} || W <- tables()] ++ [{foldr, [Fold, [], W]} || W <- tables()]
         ++ [{foldl, [W, [], tab]} || W <- [a, 1, fun erlang:self/0]]
-        ++ [{tab2file, [W, File]} || W <- tables()]
+        ++ [{tab2file, [W, F | O]} || W <- tables(), {F, O} <- [{File, []}, {5, []}, {"", []},
+                                                               {File, [[nonsense]]},
+                                                               {5, [[nonsense]]}]]
         ++ [{tab2file, [tab, "/nonexistent/dir/file"]}, {tab2file, [tab, "/tmp"]},
             {tab2file, [tab, File, [nonsense]]},
             {tab2file, [tab, File, [{extended_info, [a]}]]},

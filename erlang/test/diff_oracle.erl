@@ -94,21 +94,15 @@ oracle(last_lookup, [Table] = Args) -> step_lookup(last, last_lookup, Table, Arg
 oracle(next_lookup, [Table, _] = Args) -> step_lookup(next, next_lookup, Table, Args);
 oracle(prev_lookup, [Table, _] = Args) -> step_lookup(prev, prev_lookup, Table, Args);
 oracle(update_element, [Table, Key, Spec, Default] = Args) ->
-    try ets:info(Table, keypos) of
-        KeyPos ->
-            case not all_fit([Default], KeyPos) andalso checks_defaults() of
-                %% From OTP 29 on `ets' looks at the default first.
-                true -> instead(outcome(ets, update_element, Args), Args);
-                false -> update_element(Table, Key, Spec, Default, Args)
-            end
-    catch
-        error:badarg -> update_element(Table, Key, Spec, Default, Args)
+    case is_refused_first(Table, Default) of
+        true -> instead(outcome(ets, update_element, Args), Args);
+        false -> update_element(Table, Key, Spec, Default, Args)
     end;
 oracle(update_counter, [Table, Key, Ops, Default] = Args) when is_tuple(Default) ->
-    case ets_would_crash(Table, Key, Default) of
-        true ->
-            instead(outcome(ets, update_counter, [Table, Key, Ops]), Args, any);
-        false -> count_without_trace(Table, Key, Ops, Default)
+    case {is_refused_first(Table, Default), ets_would_crash(Table, Key, Default)} of
+        {true, _} -> outcome(ets, update_counter, Args);
+        {false, true} -> instead(outcome(ets, update_counter, [Table, Key, Ops]), Args, any);
+        {false, false} -> count_without_trace(Table, Key, Ops, Default)
     end;
 oracle(Function, [Table, [_, _ | _] = Spec | Limit] = Args)
   when Function =:= select; Function =:= select_reverse; Function =:= select_count;
@@ -174,6 +168,14 @@ step_lookup(Step, Name, Table, Args) ->
         {ok, Key} -> {ok, {Key, ets:lookup(Table, Key)}};
         #raised{function = Step} = Raised -> instead(Raised#raised{function = Name}, Args);
         Other -> Other
+    end.
+
+%% From OTP 29 on `ets' looks at the default first.
+is_refused_first(Table, Default) ->
+    try ets:info(Table, keypos) of
+        KeyPos -> not all_fit([Default], KeyPos) andalso checks_defaults()
+    catch
+        error:badarg -> false
     end.
 
 %% Whether `ets' refuses a default without a key also if there is an object.

@@ -3,7 +3,7 @@
 -module(diff_statem_tests).
 -include_lib("proper/include/proper.hrl").
 
--export([same_as_ets_test_/0, faults_are_found_test_/0]).
+-export([same_as_ets_test_/0, short_defaults_test_/0, faults_are_found_test_/0]).
 
 -define(TYPES, [set, ordered_set, bag, duplicate_bag]).
 
@@ -23,6 +23,27 @@ prop_same(Sut, Type) ->
                 Result = diff_world:run(Sut, Commands),
                 ?WHENFAIL(io:format("~p~n", [Result]), Result =:= ok)
             end).
+
+%% Releases differ in when they refuse a default without a key. The oracle knows it of each.
+short_defaults_test_() ->
+    [{lists:flatten(io_lib:format("~w ~w ~0p", [F, Key, Default])),
+      fun() ->
+          Result = refused(oracle, ets, F, Args),
+          Result = refused(larder, larder, F, Args)
+      end}
+     || F <- [update_counter, update_element], Key <- [k, new], Default <- [{}, {x}, {x, 1}, x],
+        Args <- [[Key, {3, 2}, Default]]].
+
+refused(Sut, Module, Function, Args) ->
+    T = Module:new(t, [{keypos, 2}]),
+    true = Module:insert(T, {1, k, 1}),
+    Value = case diff_oracle:outcome(Sut, Function, [T | Args]) of
+                {ok, Given} -> Given;
+                Raised -> element(1, Raised)
+            end,
+    Objects = Module:tab2list(T),
+    true = Module:delete(T),
+    {Value, Objects}.
 
 %% Each planted fault is found, in no more cases than the module gets.
 faults_are_found_test_() ->
