@@ -239,7 +239,7 @@
         case Call of
             {larder, Cause} ->
                 erlang:error(larder_error:reason(Cause), Args,
-                             larder_error:info(larder_error:element_cause(Cause)));
+                             larder_error:info(larder_release:element_cause(Cause)));
             Result ->
                 Result
         end).

@@ -29,7 +29,7 @@
 -module(larder_error).
 -compile({larder_transform, keep_ets}).
 
--export([reason/1, info/1, format_error/2, element_cause/1, why_no_spec/1]).
+-export([reason/1, info/1, format_error/2, why_no_spec/1]).
 
 %% Causes that the formatter of every supported release knows. It would fail for another cause,
 %% so `none' is passed instead.
@@ -97,34 +97,6 @@ default_words(Reason, Function, [Tab, Key, _, Default], [_, _, Spec | _], defaul
     ask_ets(Reason, Function, [Tab, Key, Spec, Default], default);
 default_words(_Reason, _Function, _Args, _EtsArgs, _Cause) ->
     #{}.
-
-%% @doc The cause of an error of update_element as `ets' of this release has it. A position beyond
-%% the object has a cause since OTP 27. `ets' is asked once.
--spec element_cause(cause()) -> cause().
-element_cause(position) ->
-    case persistent_term:get({?MODULE, element_cause}, unknown) of
-        unknown ->
-            Cause = cause_of_position(),
-            persistent_term:put({?MODULE, element_cause}, Cause),
-            Cause;
-        Cause ->
-            Cause
-    end;
-element_cause(Cause) ->
-    Cause.
-
-cause_of_position() ->
-    Table = ets:new(?MODULE, [private]),
-    try
-        true = ets:insert(Table, {key}),
-        ets:update_element(Table, key, {2, beyond})
-    of
-        _ -> none
-    catch
-        error:badarg:Stack -> cause(element(4, hd(Stack)))
-    after
-        ets:delete(Table)
-    end.
 
 cause(Info) when is_list(Info) ->
     case lists:keyfind(error_info, 1, Info) of

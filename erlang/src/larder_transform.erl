@@ -158,31 +158,8 @@ supported() ->
 
 %% @doc The text of a warning.
 -spec format_error(term()) -> io_lib:chars().
-format_error({missing, Function, Arity}) ->
-    io_lib:format("larder has no function ~tw/~w, this stays a call of ets", [Function, Arity]);
-format_error({tuple, Function}) ->
-    io_lib:format("{ets, ~tw, ...} stays: whoever applies it calls ets, and frames of a stack "
-                  "now say larder", [Function]);
-format_error({module, {argument, Function}}) ->
-    io_lib:format("the arguments ets, ~tw stay: whoever applies them calls ets", [Function]);
-format_error({module, {variable, Variable}}) ->
-    io_lib:format("~ts is a module here, and stays ets", [Variable]);
-format_error({module, {parameter, Function, Arity}}) ->
-    io_lib:format("~tw/~w takes a module here, which stays ets", [Function, Arity]);
-format_error({module, {fun_parameter, Variable, Arity}}) ->
-    io_lib:format("~ts/~w takes a module here, which stays ets", [Variable, Arity]);
-format_error({handed, Module, Function, Arity}) ->
-    io_lib:format("a table of larder goes to ~tw:~tw/~w, which may give it to ets",
-                  [Module, Function, Arity]);
-format_error({traced, Module, Function}) ->
-    io_lib:format("~tw:~tw has ets as an argument, but this module's calls are now of larder",
-                  [Module, Function]);
-format_error({otp_table, Table}) ->
-    io_lib:format("the table ~tw is one of OTP or Elixir, this stays a call of ets", [Table]);
-format_error({option, Option}) ->
-    io_lib:format("~tp is no option of larder_transform", [Option]);
-format_error(Other) ->
-    io_lib:format("~tp", [Other]).
+format_error(Warning) ->
+    larder_transform_words:text(Warning).
 
 result(Forms, []) -> Forms;
 result(Forms, Warnings) -> {warning, Forms, Warnings}.
