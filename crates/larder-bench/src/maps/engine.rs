@@ -35,7 +35,7 @@ const LARGE: usize = 1 << 24;
 const STEPS: [&str; 6] = ["insert", "lookup", "dependent", "miss", "scan", "remove"];
 
 /// Adds figures of a map with these keys, of so many rounds.
-type Measure = fn(&mut Report, &Keys, usize);
+type MeasureFn = fn(&mut Report, &Keys, usize);
 
 /// Times all steps of a map, `rounds` times.
 fn times<M: Map>(report: &mut Report, data: &Keys, rounds: usize) {
@@ -115,7 +115,7 @@ fn scan<M: Map>(map: &mut M, data: &Keys) {
 pub fn run(options: &EngineOptions, filter: &Filter) -> Outcome<Report> {
     let title = "One thread, random u64 keys and 8-byte values; nanoseconds an operation (medians), bytes an entry";
     let mut report = Report::new(title, &["entries", "structure"]);
-    let maps = each_map!(filter, M => [bytes::<M> as Measure, times::<M>]);
+    let maps = each_map!(filter, M => [bytes::<M> as MeasureFn, times::<M>]);
     let mut sizes = options.sizes.clone();
     if options.full && !sizes.contains(&LARGE) {
         sizes.push(LARGE);

@@ -29,9 +29,9 @@ pub struct ThreadsOptions {
 }
 
 /// Percentages. The name has lookups, inserts, removals; the array inserts, removals, lookups.
-type Mix = (&'static str, [f64; 3]);
+type Shares = (&'static str, [f64; 3]);
 
-const MIXES: [Mix; 3] = [
+const MIXES: [Shares; 3] = [
     ("100/0/0", [0.0, 0.0, 100.0]),
     ("90/5/5", [5.0, 5.0, 90.0]),
     ("50/25/25", [25.0, 25.0, 50.0]),
@@ -45,7 +45,7 @@ fn entry(number: u64) -> (u64, u64) {
 /// Measures a map once with each number of threads.
 fn measure<S: Shared>(
     report: &mut Report,
-    (mix, percent): Mix,
+    (mix, percent): Shares,
     options: &ThreadsOptions,
 ) -> Outcome {
     let load = Load::new(S::NAME, percent, 2 * options.entries, entry);
