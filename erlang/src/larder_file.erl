@@ -52,7 +52,7 @@ save(Table, Path, Sync, Extended, File) ->
     try
         written(larder_nif:save(Table, Path, Sync, term_to_binary(Extended)), File)
     after
-        release(Table)
+        larder_file_ets:unfix(Table)
     end.
 
 defined(undefined) -> throw(badtab);
@@ -66,14 +66,6 @@ while_there(Table, Call) ->
         error:Why:Stack ->
             _ = defined(larder:info(Table, id)),
             erlang:raise(error, Why, Stack)
-    end.
-
-%% The table may have been deleted meanwhile.
-release(Table) ->
-    try
-        larder:safe_fixtable(Table, false)
-    catch
-        error:badarg -> true
     end.
 
 written(ok, _File) -> ok;

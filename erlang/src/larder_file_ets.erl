@@ -11,7 +11,7 @@
 %% may be wrong if other processes wrote while the file was written.
 -module(larder_file_ets).
 
--export([is_one/1, save/4, load/3, info/1]).
+-export([is_one/1, save/4, load/3, info/1, unfix/1]).
 
 %% The first bytes of a disk_log, and those that follow if it was closed.
 -define(MAGIC, 1, 2, 3, 4).
@@ -144,12 +144,13 @@ at_one_moment(Table) ->
     catch
         error:badarg ->
             true = larder:safe_fixtable(Table, true),
-            {Table, fun() -> release(Table) end}
+            {Table, fun() -> unfix(Table) end}
     end.
 
-%% The table may be gone.
-release(Table) ->
-    try larder:safe_fixtable(Table, false) catch error:badarg -> false end.
+%% @doc Ends the fixation of a table, which may have been deleted meanwhile.
+-spec unfix(larder:table()) -> true.
+unfix(Table) ->
+    try larder:safe_fixtable(Table, false) catch error:badarg -> true end.
 
 %% The items from which the table can be created again, in the order of ets:info. A snapshot has no
 %% name. A view is private, and is saved with the protection of its table.

@@ -180,15 +180,11 @@ is_refused_first(Table, Default) ->
 
 %% Whether `ets' refuses a default without a key also if there is an object.
 checks_defaults() ->
-    Tab = ets:new(?MODULE, []),
-    ets:insert(Tab, {key, 1}),
-    try ets:update_counter(Tab, key, 1, {}) of
-        2 -> false
-    catch
-        error:badarg -> true
-    after
-        ets:delete(Tab)
-    end.
+    Scratch = ets:new(scratch, []),
+    true = ets:insert(Scratch, {key, 1}),
+    Outcome = outcome(ets, update_counter, [Scratch, key, 1, {}]),
+    true = ets:delete(Scratch),
+    Outcome =/= {ok, 2}.
 
 %% The default is completed in a table of its own, so that a failing
 %% specification leaves nothing behind.
