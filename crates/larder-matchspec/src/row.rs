@@ -1,7 +1,7 @@
 //! What a program runs on: a stored object, whose key is stored apart, or a contiguous term.
 
 use crate::wire::{self, Head};
-use larder_term::object::{prefix_len, push_terms, ObjectKey, ObjectView};
+use larder_term::object::{groups, prefix_len, push_terms, ObjectKey, ObjectView};
 use larder_term::{tags, TermRef};
 
 /// The elements of a row, found by position. A search for an element starts from the one that was
@@ -19,6 +19,8 @@ pub(crate) struct Row<'a> {
     key: Option<ObjectKey<'a>>,
     /// The other elements, in the order of the tuple, as they are stored.
     rest: &'a [u8],
+    /// The lengths of the groups of these elements, if they are known.
+    lengths: &'a [u8],
     /// The whole term, if it is contiguous.
     whole: Option<&'a [u8]>,
     /// The number of the element of `rest` that was found last, counted from 0.
@@ -55,6 +57,7 @@ impl<'a> Row<'a> {
             keypos: object.keypos(),
             key: Some(object.lazy_key()),
             rest: object.others_bytes(),
+            lengths: object.lengths(),
             whole: None,
             last: 0,
             at: 0,
@@ -73,6 +76,7 @@ impl<'a> Row<'a> {
                 keypos: NOWHERE,
                 key: None,
                 rest: &bytes[at..],
+                lengths: &[],
                 whole: Some(bytes),
                 last: 0,
                 at: 0,
@@ -84,6 +88,7 @@ impl<'a> Row<'a> {
                 keypos: NOWHERE,
                 key: None,
                 rest: &[],
+                lengths: &[],
                 whole: Some(bytes),
                 last: 0,
                 at: 0,
@@ -101,6 +106,7 @@ impl<'a> Row<'a> {
             keypos: NOWHERE,
             key: None,
             rest: &[],
+            lengths: &[],
             whole: Some(&[tags::NIL]),
             last: 0,
             at: 0,
@@ -190,6 +196,10 @@ impl<'a> Row<'a> {
             }
         }
         // Skip the elements in between.
+        if !self.lengths.is_empty() {
+            (self.last, self.at) =
+                groups::pass(self.lengths, self.rest, (self.last, self.at), wanted);
+        }
         while self.last < wanted {
             self.at += larder_term::skip(&self.rest[self.at..]);
             self.last += 1;

@@ -17,7 +17,7 @@ use crate::{
     contents::{has_tree_map, is_negative_zero},
     map_order::{DuplicateKey, Moves},
     node::{Node, NodeName},
-    object::close,
+    object::Run,
     simple,
     skip::{head, Heads},
     tags::*,
@@ -65,9 +65,9 @@ pub struct Encoder<'b> {
     terms: usize,
     /// `None` until the first map is begun, so that other terms don't pay for it.
     maps: Option<Box<Maps>>,
-    /// Where the last outermost term begins, if these are the elements of an object. Its length is
-    /// put in front of it when the next one begins.
-    element: Option<usize>,
+    /// The outermost terms, if these are the elements of an object. The length of each is put in
+    /// front of it when the next one begins.
+    elements: Option<Run>,
 }
 
 /// No shorter term holds a handle, a float or a long binary.
@@ -102,17 +102,15 @@ impl<'b> Encoder<'b> {
             boundary: 0,
             terms: 0,
             maps: None,
-            element: None,
+            elements: None,
         }
     }
 
-    /// An encoder that appends elements of an object. `last` is where the element begins that `out`
-    /// ends with, if there is one.
+    /// An encoder that appends elements of an object to those that `out` ends with.
     #[inline]
-    pub(crate) fn of_elements(out: &'b mut Vec<u8>, mode: Mode, last: Option<usize>) -> Self {
-        let element = Some(last.unwrap_or(out.len()));
+    pub(crate) fn of_elements(out: &'b mut Vec<u8>, mode: Mode, elements: Run) -> Self {
         Encoder {
-            element,
+            elements: Some(elements),
             ..Encoder::new(out, mode)
         }
     }
@@ -140,23 +138,23 @@ impl<'b> Encoder<'b> {
     }
 
     /// Whether exactly `n` outermost terms were written, each with all its children; whether a
-    /// handle was; and where the last element of an object begins. Ends the encoding: without an
-    /// open map there is nothing to drop.
+    /// handle was; and the elements of an object. Ends the encoding: without an open map there is
+    /// nothing to drop.
     #[inline]
-    pub(crate) fn end(self, n: usize) -> (bool, bool, Option<usize>) {
+    pub(crate) fn end(self, n: usize) -> (bool, bool, Option<Run>) {
         let Encoder {
             pending,
             broken,
             terms,
             handles,
             maps,
-            element,
+            elements,
             ..
         } = self;
         let is_whole = pending == 0 && !broken && terms == n;
         match maps {
-            None => (is_whole, handles, element),
-            Some(maps) => (is_whole && maps.frames.is_empty(), handles, element),
+            None => (is_whole, handles, elements),
+            Some(maps) => (is_whole && maps.frames.is_empty(), handles, elements),
         }
     }
 
@@ -187,9 +185,8 @@ impl<'b> Encoder<'b> {
     fn at_boundary(&mut self) {
         let open = self.maps.as_mut().filter(|maps| !maps.frames.is_empty());
         let Some(maps) = open else {
-            if let Some(last) = &mut self.element {
-                close(self.out, *last);
-                *last = self.out.len();
+            if let Some(elements) = &mut self.elements {
+                elements.element(self.out);
             }
             self.terms += 1;
             self.pending = 1;

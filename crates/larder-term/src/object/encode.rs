@@ -1,7 +1,8 @@
 //! Encoding the elements of a tuple as a key and a value.
 
 use super::{
-    packed, KeyForm, ObjectBuf, ObjectError, EXACT_KEY, FLAG_BITS, FROM_ORDER, HAS_HANDLES,
+    groups::Run, packed, KeyForm, ObjectBuf, ObjectError, EXACT_KEY, FLAG_BITS, FROM_ORDER,
+    HAS_HANDLES,
 };
 use crate::{
     encoder::{Encoder, Mode},
@@ -33,9 +34,10 @@ pub struct ObjectEncoder<'b> {
     form: KeyForm,
     compress: bool,
     header: usize,
+    arity: usize,
     missing: usize,
-    /// Where the last element begins, if there is one.
-    last: Option<usize>,
+    /// The elements that were written, if there are any.
+    run: Option<Run>,
     flags: u8,
     complete: bool,
     keyed: bool,
@@ -61,8 +63,9 @@ impl<'b> ObjectEncoder<'b> {
             form,
             compress,
             header,
+            arity,
             missing: arity,
-            last: None,
+            run: None,
             flags: 0,
             complete: (1..=arity).contains(&keypos),
             keyed: false,
@@ -247,11 +250,16 @@ impl<'b> ObjectEncoder<'b> {
         let known = self.flags;
         self.flags |= HAS_HANDLES;
         let place = &raw const self.object.value;
-        let mut enc = Encoder::of_elements(&mut self.object.value, mode, self.last);
+        let value = &mut self.object.value;
+        let run = self
+            .run
+            .take()
+            .unwrap_or_else(|| Run::begin(self.arity, value));
+        let mut enc = Encoder::of_elements(value, mode, run);
         let result = push(&mut enc);
         let is_own = enc.appends_to(place);
-        let (is_whole, has_handles, last) = enc.end(n);
-        self.last = if is_own { last } else { None };
+        let (is_whole, has_handles, run) = enc.end(n);
+        self.run = run.filter(|_| is_own);
         // The value's flag tells later readers whether they have to look for handles.
         self.flags = known | if has_handles { HAS_HANDLES } else { 0 };
         self.complete &= self.keyed && is_whole && is_own;

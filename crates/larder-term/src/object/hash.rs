@@ -1,6 +1,6 @@
 //! A hash of objects that doesn't depend on their encoding.
 
-use super::{close, packed, Elements, COMPRESSED, EXACT_KEY, FLAG_BITS, HAS_HANDLES};
+use super::{close, groups, packed, Elements, COMPRESSED, EXACT_KEY, FLAG_BITS, HAS_HANDLES};
 use crate::{
     contents::has_tree_map,
     encoder::{Encoder, Mode},
@@ -27,14 +27,7 @@ pub unsafe fn hash(value: &[u8]) -> u64 {
     static SEED: OnceLock<Seed> = OnceLock::new();
     let seed = SEED.get_or_init(Seed::random);
     let (header, at) = varint::read(value, 0);
-    let flags = header as u8;
-    // The fast path: the bytes are canonical, so hash them. That is so if nothing is outside or
-    // packed, and nothing has several encodings.
-    let plain = flags & (HAS_HANDLES | COMPRESSED) == 0 && !has_tree_map(&value[at..]);
-    if plain && flags & EXACT_KEY == 0 && !(legacy_zero() && may_hold_zero(&value[at..])) {
-        return seed.hash(&value[at..]);
-    }
-    // Otherwise encode each element in inline mode, and hash the result.
+    let (arity, flags) = ((header >> FLAG_BITS) as usize, header as u8);
     let mut unpacked = Vec::new();
     let mut others = &value[at..];
     if flags & COMPRESSED != 0 {
@@ -45,7 +38,16 @@ pub unsafe fn hash(value: &[u8]) -> u64 {
     if flags & EXACT_KEY != 0 {
         others = &others[end_of(others, 0)..];
     }
-    let arity = (header >> FLAG_BITS) as usize;
+    if flags & COMPRESSED == 0 {
+        others = groups::split(arity, others).1;
+    }
+    // The fast path: the bytes are canonical, so hash them. That is so if nothing is outside, and
+    // nothing has several encodings.
+    let plain = flags & HAS_HANDLES == 0 && !has_tree_map(others);
+    if plain && !(legacy_zero() && may_hold_zero(others)) {
+        return seed.hash(others);
+    }
+    // Otherwise encode each element in inline mode, and hash the result.
     let mut canonical = Vec::with_capacity(others.len());
     let mut start = 0;
     for term in Elements::new(others, arity - 1) {

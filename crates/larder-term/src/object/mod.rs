@@ -2,10 +2,12 @@
 //!
 //! ```text
 //!  key    hash order: the key's inline bytes          key order: its order key
-//!  value  varint (arity << 4 | flags)  [exact key, if EXACT_KEY]  the other elements, in order,
-//!         each long container with its length in front (`object/sized.rs`)
-//!         with COMPRESSED: the same header, then the first of this as it is, the rest packed
-//!         (`object/packed.rs`)
+//!  value  varint (arity << 4 | flags)  [exact key, if EXACT_KEY]
+//!         [lengths of groups of elements, from 12 elements on (`object/groups.rs`)]
+//!         the other elements, in order, each long container with its length in front
+//!         (`object/sized.rs`)
+//!         with COMPRESSED: the same header, then the first of this as it is, the rest packed, and
+//!         no lengths of groups (`object/packed.rs`)
 //! ```
 //!
 //! Invariants:
@@ -16,6 +18,7 @@
 //!   has a handle, or a −0.0 that was replaced by 0.0.
 
 mod encode;
+pub mod groups;
 mod hash;
 mod lz;
 mod packed;
@@ -24,9 +27,10 @@ mod sized;
 mod view;
 
 pub use encode::{encode, ObjectEncoder};
+pub(crate) use groups::Run;
 pub use hash::hash;
 pub use packed::{compressed, plain_len};
-pub(crate) use sized::close;
+use sized::close;
 pub use sized::{prefix_len, push_terms, Elements, Prefix, LONG};
 pub use view::{
     beside_key, has_exact_key, has_same_element, int_key, ordered_binary, ordered_int,

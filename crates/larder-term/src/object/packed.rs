@@ -13,7 +13,7 @@
 //!   on their values. So an element of the run may be replaced by another one of these kinds, and
 //!   the value is the same as that of the changed row.
 
-use super::{lz, COMPRESSED, EXACT_KEY, FLAG_BITS, HAS_HANDLES};
+use super::{groups, lz, COMPRESSED, EXACT_KEY, FLAG_BITS, HAS_HANDLES};
 use crate::skip::{end_of, fixed_len};
 use crate::varint;
 
@@ -27,6 +27,9 @@ const SHORTEST: usize = 40;
 /// Compresses a value without handles. `None` if that doesn't make it smaller.
 pub fn compressed(value: &[u8]) -> Option<Vec<u8>> {
     debug_assert_eq!(value[0] & (COMPRESSED | HAS_HANDLES), 0);
+    let before = value.len();
+    let without_lengths = groups::without(value);
+    let value = without_lengths.as_deref().unwrap_or(value);
     let header = varint::read(value, 0).1;
     let plain = &value[header..];
     // The run isn't packed. The rest is packed if it is long enough.
@@ -43,7 +46,7 @@ pub fn compressed(value: &[u8]) -> Option<Vec<u8>> {
     whole.extend_from_slice(run);
     varint::push(&mut whole, rest.len() as u64);
     lz::pack(rest, &mut whole);
-    (whole.len() < value.len()).then_some(whole)
+    (whole.len() < before).then_some(whole)
 }
 
 /// The length of the run in `plain`, the bytes after the header.
@@ -81,7 +84,7 @@ fn run_bounds(value: &[u8]) -> (usize, usize) {
 }
 
 /// The length of a value, and of a packed one the length that it has when it is unpacked, which may
-/// be thousands of times as much.
+/// be thousands of times as much. (Without the lengths of its groups.)
 #[inline]
 pub fn plain_len(value: &[u8]) -> usize {
     match value.first() {

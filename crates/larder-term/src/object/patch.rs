@@ -20,11 +20,14 @@
 //! owns no counts: whoever stores the result takes counts of the added handles, and gives back
 //! those of the removed ones.
 //!
+//! If the lengths of groups change (`object/groups.rs`), they are replaced, too: `from` is then where
+//! they stand.
+//!
 //! The run at the beginning of a compressed value is plain (see `object/packed.rs`), and is patched
 //! in place. [`close`] then writes the new length of the run. For elements after the run, the
 //! value must be unpacked first ([`patchable`]).
 
-use super::{packed, prefix_len, sized, COMPRESSED, EXACT_KEY, FLAG_BITS, HAS_HANDLES};
+use super::{groups, packed, prefix_len, sized, COMPRESSED, EXACT_KEY, FLAG_BITS, HAS_HANDLES};
 use crate::blob;
 use crate::skip::end_of;
 use crate::varint;
@@ -72,6 +75,22 @@ impl Cursor<'_> {
     }
 }
 
+/// As `step`, over whole groups, towards the position `wanted` of a plain wide value. Returns the
+/// position to which it comes, and where its element begins.
+// It gets the parts of a cursor, which so stay in registers.
+#[inline(never)]
+fn pass_groups(
+    value: &[u8],
+    keypos: usize,
+    (position, at): (usize, usize),
+    wanted: usize,
+) -> (usize, usize) {
+    let number = |position| position - 1 - usize::from(position > keypos);
+    let (index, at) = groups::pass_in(value, (number(position), at), number(wanted));
+    // The key has a position but no bytes.
+    (index + 1 + usize::from(index + 1 >= keypos), at)
+}
+
 /// The offset after an element of a value.
 #[inline(always)]
 fn end(value: &[u8], element: Element<'_>) -> usize {
@@ -85,6 +104,8 @@ fn end(value: &[u8], element: Element<'_>) -> usize {
 pub struct Patch<'v, 'o> {
     arity: usize,
     cursor: Cursor<'v>,
+    /// Whether the value has lengths of groups of elements.
+    grouped: bool,
     /// Where the first element begins that was replaced.
     from: usize,
     /// Where the last element ends that was replaced.
@@ -112,8 +133,14 @@ impl<'v, 'o> Patch<'v, 'o> {
         if header as u8 & EXACT_KEY != 0 {
             at = end_of(value, at);
         }
+        let arity = (header >> FLAG_BITS) as usize;
+        let grouped = arity >= groups::WIDE && header as u8 & COMPRESSED == 0;
+        if grouped {
+            at += groups::size(arity);
+        }
         Patch {
-            arity: (header >> FLAG_BITS) as usize,
+            arity,
+            grouped,
             cursor: Cursor {
                 value,
                 keypos,
@@ -141,6 +168,16 @@ impl<'v, 'o> Patch<'v, 'o> {
     #[inline(always)]
     pub fn element(&mut self, position: usize) -> Element<'v> {
         debug_assert!(self.has(position) && position >= self.cursor.position);
+        if self.grouped && position - self.cursor.position >= groups::GROUP {
+            let Cursor {
+                value,
+                keypos,
+                position: from,
+                at,
+            } = self.cursor;
+            (self.cursor.position, self.cursor.at) =
+                pass_groups(value, keypos, (from, at), position);
+        }
         while self.cursor.position < position {
             self.cursor.step();
         }
@@ -175,12 +212,17 @@ impl<'v, 'o> Patch<'v, 'o> {
             0 => self.from = old.at,
             done => self.out.extend_from_slice(&self.cursor.value[done..old.at]),
         }
+        let start = self.out.len();
         write(self.out);
         // Search the old element for a handle only if the value has any.
         let old_bytes = old.term.bytes();
         self.changed |= super::value_has_handles(self.cursor.value) && blob::has_handles(old_bytes);
         // Skip the old element.
         self.done = end(self.cursor.value, old);
+        if self.grouped && self.out.len() - start != self.done - old.at {
+            let bytes = old.at..self.done;
+            self.from = groups::resize(self.cursor.value, bytes, self.from, self.out);
+        }
     }
 
     /// Replaces an element after the last one that was replaced.
@@ -309,6 +351,7 @@ fn unpacked<'v>(value: &[u8], plain: &'v mut Vec<u8>) -> &'v [u8] {
     plain.extend_from_slice(&value[..at]);
     plain[0] &= !COMPRESSED;
     packed::unpack(value, plain);
+    groups::add(plain);
     plain
 }
 

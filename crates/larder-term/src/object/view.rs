@@ -6,7 +6,7 @@
 //! it is compressed, or its value has the exact key.
 
 use super::{
-    packed, prefix_len, push_terms, Elements, ObjectBuf, COMPRESSED, EXACT_KEY, FLAG_BITS,
+    groups, packed, prefix_len, push_terms, Elements, ObjectBuf, COMPRESSED, EXACT_KEY, FLAG_BITS,
     FROM_ORDER, HAS_HANDLES,
 };
 use crate::{
@@ -45,8 +45,19 @@ fn head_of(value: &[u8]) -> Option<(usize, u8, &[u8])> {
 /// index key, the key has the integer (`1`, not `1.0`).
 #[inline]
 pub fn beside_key(value: &[u8]) -> Option<(usize, &[u8])> {
-    let (arity, flags, others) = head_of(value)?;
-    (flags & (EXACT_KEY | COMPRESSED) == 0).then_some((arity, others))
+    let (arity, _, others) = split_beside_key(value)?;
+    Some((arity, others))
+}
+
+/// As `beside_key`, with the lengths of the groups between arity and elements.
+#[inline]
+fn split_beside_key(value: &[u8]) -> Option<(usize, &[u8], &[u8])> {
+    let (arity, flags, plain) = head_of(value)?;
+    let (lengths, others) = match flags & (EXACT_KEY | COMPRESSED) {
+        0 => groups::split(arity, plain),
+        _ => return None,
+    };
+    Some((arity, lengths, others))
 }
 
 /// Whether two objects under one index key have the same element at `position`, from 1, stored as
@@ -54,22 +65,38 @@ pub fn beside_key(value: &[u8]) -> Option<(usize, &[u8])> {
 /// compressed, or its value has an exact key.
 #[inline]
 pub fn has_same_element(one: &[u8], other: &[u8], keypos: usize, position: usize) -> Option<bool> {
-    let ((arity, mut ours), (their_arity, mut theirs)) = (beside_key(one)?, beside_key(other)?);
+    let (arity, lengths, ours) = split_beside_key(one)?;
+    let (their_arity, their_lengths, theirs) = split_beside_key(other)?;
     if position == keypos {
         return Some(true);
     }
     if position == 0 || position > arity.min(their_arity) {
         return Some(position == 0 || position > arity.max(their_arity));
     }
-    // The key isn't stored among the other elements.
-    for _ in 0..position - 1 - usize::from(position > keypos) {
-        ours = &ours[end_of(ours, 0)..];
-        theirs = &theirs[end_of(theirs, 0)..];
-    }
+    let ours = run_from(lengths, ours, keypos, position);
+    let theirs = run_from(their_lengths, theirs, keypos, position);
     // No stored term is the beginning of another one, so the end is sought in one of them. If only
     // one of them is the last element of its object, only the other one has a prefix.
     let end = end_of(ours, 0);
     Some(theirs[prefix_len(theirs)..].starts_with(&ours[prefix_len(ours)..end]))
+}
+
+/// The bytes of the elements from a position on, which the object has, and which isn't that of the
+/// key. Given are the lengths of the groups, and the elements without the key.
+#[inline(always)]
+fn run_from<'a>(lengths: &[u8], others: &'a [u8], keypos: usize, position: usize) -> &'a [u8] {
+    // The key isn't stored among the other elements.
+    let wanted = position - 1 - usize::from(position > keypos);
+    let (mut index, mut at) = (0, 0);
+    if !lengths.is_empty() {
+        (index, at) = groups::pass(lengths, others, (index, at), wanted);
+    }
+    let mut run = &others[at..];
+    while index < wanted {
+        run = &run[end_of(run, 0)..];
+        index += 1;
+    }
+    run
 }
 
 /// Whether the value begins with the exact key. Otherwise the key of the object follows from its
@@ -174,6 +201,8 @@ pub struct ObjectView<'a> {
     keypos: usize,
     flags: u8,
     key: ObjectKey<'a>,
+    /// The lengths of the groups of elements: none unless the object is wide and not compressed.
+    lengths: &'a [u8],
     /// The elements without the key.
     others: &'a [u8],
 }
@@ -232,6 +261,7 @@ impl<'a> ObjectView<'a> {
             keypos,
             flags,
             key,
+            lengths: &[],
             others,
         }
     }
@@ -310,12 +340,7 @@ impl<'a> ObjectView<'a> {
     /// the key.
     #[inline(always)]
     fn run(&self, position: usize) -> &'a [u8] {
-        let mut run = self.others;
-        // The key isn't stored among the other elements.
-        for _ in 0..position - 1 - usize::from(position > self.keypos) {
-            run = &run[end_of(run, 0)..];
-        }
-        run
+        run_from(self.lengths, self.others, self.keypos, position)
     }
 
     /// Whether the element at `position`, from 1, is stored as these bytes, which are those of a
@@ -359,6 +384,12 @@ impl<'a> ObjectView<'a> {
     #[inline]
     pub fn others_bytes(&self) -> &'a [u8] {
         self.others
+    }
+
+    /// The lengths of the groups of these elements, for [`groups::pass`].
+    #[inline]
+    pub fn lengths(&self) -> &'a [u8] {
+        self.lengths
     }
 
     /// Appends the encoding of the tuple. Handles are copied without counts, so the bytes are valid
@@ -479,20 +510,32 @@ fn open<'a>(
     scratch: &'a mut Vec<u8>,
 ) -> ObjectView<'a> {
     // The fast path: the header is one byte, and no flag is set. Or `FROM_ORDER` is the only one.
-    let (arity, flags, key, others) = match value.split_first() {
+    let (arity, flags, key, lengths, others) = match value.split_first() {
         // `0x80` is set if the header has more than one byte.
         Some((&header, others)) if header & (0x80 | ((1 << FLAG_BITS) - 1)) == 0 => {
             let arity = usize::from(header >> FLAG_BITS);
-            (arity, 0, ObjectKey::stored(index_key), others)
+            (
+                arity,
+                0,
+                ObjectKey::stored(index_key),
+                [].as_slice(),
+                others,
+            )
         }
         Some((&header, others)) if header & (0x80 | ((1 << FLAG_BITS) - 1)) == FROM_ORDER => {
             let arity = usize::from(header >> FLAG_BITS);
             let key = ObjectKey::from_order(index_key, scratch);
-            (arity, FROM_ORDER, key, others)
+            (arity, FROM_ORDER, key, [].as_slice(), others)
         }
         _ => {
-            let flagged = open_flagged(index_key, value, scratch);
-            (flagged.arity, flagged.flags, flagged.key, flagged.others)
+            let FlaggedObject {
+                arity,
+                flags,
+                key,
+                lengths,
+                others,
+            } = open_flagged(index_key, value, scratch);
+            (arity, flags, key, lengths, others)
         }
     };
     ObjectView {
@@ -500,6 +543,7 @@ fn open<'a>(
         keypos,
         flags,
         key,
+        lengths,
         others,
     }
 }
@@ -510,6 +554,7 @@ struct FlaggedObject<'a> {
     arity: usize,
     flags: u8,
     key: ObjectKey<'a>,
+    lengths: &'a [u8],
     others: &'a [u8],
 }
 
@@ -545,10 +590,12 @@ fn open_flagged<'a>(
     if flags & COMPRESSED == 0 {
         // Nothing is packed.
         let (key, others) = key_and_others(index_key, flags, &value[at..], scratch);
+        let (lengths, others) = groups::split(arity, others);
         return FlaggedObject {
             arity,
             flags,
             key,
+            lengths,
             others,
         };
     }
@@ -573,6 +620,7 @@ fn open_flagged<'a>(
         arity,
         flags,
         key: ObjectKey::stored(key),
+        lengths: &[],
         others,
     }
 }

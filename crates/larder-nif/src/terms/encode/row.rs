@@ -21,7 +21,7 @@ use crate::sys::*;
 use crate::terms::buffer::StackBytes;
 use larder::host::EngineTable;
 use larder_term::object::{
-    self, KeyForm, ObjectRef, EXACT_KEY, FLAG_BITS, FROM_ORDER, HAS_HANDLES,
+    self, groups, KeyForm, ObjectRef, EXACT_KEY, FLAG_BITS, FROM_ORDER, HAS_HANDLES,
 };
 use larder_term::Mode;
 
@@ -86,15 +86,10 @@ impl<'p> Row<'p> {
     #[inline(always)]
     pub fn write_others(&mut self, table: &EngineTable, elements: &[Word]) -> Written {
         let (keypos, value) = (table.keypos(), &mut self.value);
-        // 4. The other elements. What stands in front of each is known when it ends. The last one
-        // has nothing there.
-        let mut last = value.out.len();
-        for (i, &element) in elements.iter().enumerate() {
-            if i + 1 != keypos {
-                value.out.insert_prefix(last);
-                last = value.out.len();
-                value.term(element)?;
-            }
+        // 4. The other elements.
+        match elements.len() < groups::WIDE {
+            true => value.run(elements, keypos, &mut value.out.len())?,
+            false => value.groups(elements, keypos)?,
         }
         // 5. The flags that depend on the elements, and compression.
         if value.handles.get() || table.compressed() {
@@ -185,5 +180,52 @@ impl<'p> Row<'p> {
                 value.out.replace(packed);
             }
         }
+    }
+}
+
+impl Writer<'_> {
+    /// Writes elements, but not the one at position `keypos`, counted from the first of them. What
+    /// stands in front of each is known when it ends, and written when the next one begins; `last`
+    /// is where the last one begins. The last one of an object has nothing there.
+    #[inline(always)]
+    fn run(&mut self, elements: &[Word], keypos: usize, last: &mut usize) -> Written {
+        for (i, &element) in elements.iter().enumerate() {
+            if i + 1 != keypos {
+                self.out.insert_prefix(*last);
+                *last = self.out.len();
+                self.term(element)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes the elements of a wide object, after the lengths of their groups.
+    #[inline(never)]
+    fn groups(&mut self, elements: &[Word], keypos: usize) -> Written {
+        groups::begin(elements.len(), |bytes| self.out.slice(bytes));
+        let mut start = self.out.len();
+        let (first, mut last) = (start, start);
+        let (count, mut written) = (groups::count(elements.len()), 0);
+        for group in 0..count {
+            // The key is none of the elements of a group, but may lie between two of them.
+            let others = (group + 1) * groups::GROUP;
+            let end = others + usize::from(others >= keypos);
+            self.run(
+                &elements[written..end],
+                keypos.wrapping_sub(written),
+                &mut last,
+            )?;
+            self.out.insert_prefix(last);
+            // The next group begins here.
+            last = self.out.len();
+            self.out
+                .change(first - count + group, |_| groups::stored(last - start));
+            (start, written) = (last, end);
+        }
+        self.run(
+            &elements[written..],
+            keypos.wrapping_sub(written),
+            &mut last,
+        )
     }
 }

@@ -1,0 +1,419 @@
+//! The lengths of groups of elements in wide objects.
+//!
+//! ```text
+//!  {k, e1, …, e19}     BIN 2 | 31 17 | e1 … e8 | e9 … e16 | e17 e18 e19
+//! ```
+//!
+//! An element is found by passing those before it. So a value of at least [`WIDE`] elements says how
+//! long each group of [`GROUP`] elements is which another element follows. The lengths are a binary
+//! in front of the elements: whatever walks over the terms of a value passes it as one more term.
+//!
+//! * A length is one byte. [`MOST`] stands for itself and for all greater lengths: such a group is
+//!   passed element by element.
+//! * The length of an element includes its prefix (`object/sized.rs`).
+//! * A compressed value has no lengths. Its elements are passed after they were unpacked, or lie in
+//!   the run.
+//! * Like all of an encoding, the lengths don't depend on how the object was made.
+
+use super::{sized::close, COMPRESSED, EXACT_KEY, FLAG_BITS};
+use crate::{skip::end_of, tags::BIN, varint};
+use std::ops::Range;
+
+/// The fewest elements of a value that has lengths of groups.
+pub const WIDE: usize = 12;
+
+/// The number of elements of a group.
+pub const GROUP: usize = 8;
+
+/// The greatest length that is stored.
+const MOST: u8 = u8::MAX;
+
+/// The number of groups of which a plain value says how long they are.
+#[inline]
+pub fn count(arity: usize) -> usize {
+    match arity < WIDE {
+        true => 0,
+        // Without the key, and without the last element, which is never passed.
+        false => (arity - 2) / GROUP,
+    }
+}
+
+/// The length of the binary without the lengths in it: its tag and their number.
+#[inline]
+fn head(arity: usize) -> usize {
+    match count(arity) {
+        0 => 0,
+        1..0x80 => 2,
+        count => 1 + varint::write(&mut [0; varint::MOST], count as u64),
+    }
+}
+
+/// Writes the binary, with lengths that are set later. Nothing for a narrow object.
+#[inline(always)]
+pub fn begin(arity: usize, push: impl FnMut(&[u8])) {
+    if arity >= WIDE {
+        begin_wide(arity, push);
+    }
+}
+
+#[inline(always)]
+fn begin_wide(arity: usize, mut push: impl FnMut(&[u8])) {
+    // Most fit in one piece.
+    const PIECE: usize = 32;
+    let (head, mut left) = (head(arity), count(arity));
+    let mut piece = [0; PIECE];
+    piece[0] = BIN;
+    varint::write(&mut piece[1..], left as u64);
+    let mut end = (head + left).min(PIECE);
+    left -= end - head;
+    push(&piece[..end]);
+    while left > 0 {
+        end = left.min(PIECE);
+        push(&[0; PIECE][..end]);
+        left -= end;
+    }
+}
+
+/// Splits what follows the exact key of a plain value into the lengths and the elements.
+#[inline(always)]
+pub(super) fn split(arity: usize, bytes: &[u8]) -> (&[u8], &[u8]) {
+    match arity < WIDE {
+        true => (&[], bytes),
+        false => bytes[head(arity)..].split_at(count(arity)),
+    }
+}
+
+/// The length of what stands in front of the elements of a plain value.
+#[inline]
+pub(super) fn size(arity: usize) -> usize {
+    head(arity) + count(arity)
+}
+
+/// Goes from an element of a run to a later one, over whole groups. Both are counted from 0; the
+/// first one begins at `at`. Returns the element that it comes to, and where that begins: the
+/// wanted one, or one of its group.
+#[inline(never)]
+pub fn pass(
+    lengths: &[u8],
+    run: &[u8],
+    (mut index, mut at): (usize, usize),
+    wanted: usize,
+) -> (usize, usize) {
+    // To the beginning of a group, if the wanted element isn't in this one.
+    while index % GROUP != 0 && wanted / GROUP > index / GROUP {
+        at = end_of(run, at);
+        index += 1;
+    }
+    while wanted - index >= GROUP {
+        at = end_of_group(lengths, run, index / GROUP, at);
+        index += GROUP;
+    }
+    (index, at)
+}
+
+/// The end of a group that begins at `at`.
+#[inline]
+fn end_of_group(lengths: &[u8], run: &[u8], group: usize, at: usize) -> usize {
+    match lengths.get(group) {
+        Some(&length) if length < MOST => at + usize::from(length),
+        _ => (0..GROUP).fold(at, |at, _| end_of(run, at)),
+    }
+}
+
+/// The elements of a value that is being written.
+pub(crate) struct Run {
+    /// How many elements were begun, without the key.
+    begun: usize,
+    /// Where the last one begins.
+    last: usize,
+    /// Where its group begins.
+    start: usize,
+    /// Where the lengths of the groups stand.
+    lengths: Range<usize>,
+}
+
+impl Run {
+    /// Before the first element.
+    #[inline]
+    pub(super) fn begin(arity: usize, value: &mut Vec<u8>) -> Run {
+        begin(arity, |bytes| value.extend_from_slice(bytes));
+        let end = value.len();
+        Run {
+            begun: 0,
+            last: end,
+            start: end,
+            lengths: end - count(arity)..end,
+        }
+    }
+
+    /// An element begins. Writes what stands in front of the one before it, and the length of the
+    /// group that it ends.
+    #[inline]
+    pub(crate) fn element(&mut self, value: &mut Vec<u8>) {
+        close(value, self.last);
+        self.last = value.len();
+        if self.begun == GROUP {
+            self.end_group(value);
+        }
+        self.begun += 1;
+    }
+
+    #[inline(never)]
+    fn end_group(&mut self, value: &mut [u8]) {
+        if let Some(at) = self.lengths.next() {
+            value[at] = stored(self.last - self.start);
+        }
+        (self.begun, self.start) = (0, self.last);
+    }
+}
+
+/// How a length is stored.
+#[inline]
+pub fn stored(length: usize) -> u8 {
+    u8::try_from(length).unwrap_or(MOST)
+}
+
+/// A plain value without the lengths of its groups. `None` if it has none.
+pub(super) fn without(value: &[u8]) -> Option<Vec<u8>> {
+    let (arity, at) = elements_of(value);
+    (arity >= WIDE).then(|| [&value[..at], &value[at + size(arity)..]].concat())
+}
+
+/// Adds the lengths of its groups to a plain value that has none.
+pub(super) fn add(value: &mut Vec<u8>) {
+    let (arity, at) = elements_of(value);
+    if arity < WIDE {
+        return;
+    }
+    let mut lengths = Vec::new();
+    begin(arity, |bytes| lengths.extend_from_slice(bytes));
+    let (head, mut start) = (lengths.len() - count(arity), at);
+    for length in &mut lengths[head..] {
+        let end = (0..GROUP).fold(start, |at, _| end_of(value, at));
+        *length = stored(end - start);
+        start = end;
+    }
+    value.splice(at..at, lengths);
+}
+
+/// The arity of a plain value, and where its exact key ends.
+fn elements_of(value: &[u8]) -> (usize, usize) {
+    debug_assert_eq!(value[0] & COMPRESSED, 0);
+    let (header, mut at) = varint::read(value, 0);
+    if header as u8 & EXACT_KEY != 0 {
+        at = end_of(value, at);
+    }
+    ((header >> FLAG_BITS) as usize, at)
+}
+
+/// As `pass`, for a plain wide value and offsets in it.
+#[inline(never)]
+pub(super) fn pass_in(value: &[u8], from: (usize, usize), wanted: usize) -> (usize, usize) {
+    let lengths = lengths_of(value);
+    pass(&value[lengths], value, from, wanted)
+}
+
+/// Where the lengths of a plain wide value stand.
+fn lengths_of(value: &[u8]) -> Range<usize> {
+    let (arity, at) = elements_of(value);
+    let start = at + head(arity);
+    start..start + count(arity)
+}
+
+/// An element of a plain wide value, of which it had the bytes `old`, was replaced by one of another
+/// length. `out` ends with the new one, and replaces the bytes of the value from `from` on. Adds the
+/// lengths of the groups to `out`, if one of them changes. Returns from where on `out` replaces the
+/// bytes then.
+#[inline(never)]
+pub(super) fn resize(value: &[u8], old: Range<usize>, from: usize, out: &mut Vec<u8>) -> usize {
+    let lengths = lengths_of(value);
+    let count = lengths.len();
+    // Find the group, and its end. No length is stored for the last one.
+    let mut end = lengths.end;
+    let Some(group) = (0..count).find(|&group| {
+        end = end_of_group(&value[lengths.clone()], value, group, end);
+        old.start < end
+    }) else {
+        return from;
+    };
+    if from > lengths.start {
+        out.splice(..0, value[lengths.start..from].iter().copied());
+    }
+    // The groups before it are in `out`, as they will be. The rest of it stays as it is.
+    let start = (0..group).fold(count, |at, group| {
+        end_of_group(&out[..count], out, group, at)
+    });
+    out[group] = stored(out.len() - start + end - old.end);
+    lengths.start
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::object::patch::{plain_value, Passed, Patch};
+    use crate::object::{self, encode, has_same_element, KeyForm, ObjectBuf, ObjectEncoder};
+    use crate::skip::Heads;
+    use crate::{term, Term};
+    use proptest::prelude::*;
+
+    const FORMS: [KeyForm; 2] = [KeyForm::Hash { legacy_zero: false }, KeyForm::Ordered];
+
+    /// Elements of many lengths, up to those of which a group is too long for its length.
+    fn element() -> impl Strategy<Value = Term> {
+        prop_oneof![
+            4 => any::<i64>().prop_map(Term::from),
+            4 => (0i64..100).prop_map(Term::from),
+            2 => Just(term!(undefined)),
+            2 => "[a-z]{0,12}".prop_map(|text| Term::binary(text.as_bytes())),
+            1 => (0i32..200).prop_map(|len| Term::list((0..len).map(Term::from))),
+            1 => (0usize..300).prop_map(|len| Term::binary(&vec![7; len])),
+        ]
+    }
+
+    fn stored(row: &[Term], keypos: usize, form: KeyForm, compress: bool) -> ObjectBuf {
+        let (mut object, row) = (ObjectBuf::new(), Term::tuple(row.to_vec()));
+        encode(row.as_ref(), keypos, form, compress, &mut object).unwrap();
+        object
+    }
+
+    fn has_handles(object: &ObjectBuf) -> bool {
+        object::value_has_handles(object.value())
+    }
+
+    /// What the lengths of a value have to be, found by a walk over its elements.
+    fn walked(value: &[u8]) -> Vec<u8> {
+        let (arity, at) = elements_of(value);
+        let mut ends: Vec<usize> = vec![end_of(value, at)];
+        (1..arity).for_each(|i| ends.push(end_of(value, ends[i - 1])));
+        let groups = (arity - 2) / GROUP;
+        (1..=groups)
+            .map(|i| ends[i * GROUP] - ends[(i - 1) * GROUP])
+            .map(|length| length.min(255) as u8)
+            .collect()
+    }
+
+    fn stored_lengths(value: &[u8]) -> Vec<u8> {
+        let (arity, at) = elements_of(value);
+        split(arity, &value[at..]).0.to_vec()
+    }
+
+    #[test]
+    fn only_wide_objects_have_lengths() {
+        for arity in 1..40 {
+            let row: Vec<Term> = (0..arity).map(|n| Term::from(n as i64)).collect();
+            let object = stored(&row, 1, FORMS[0], false);
+            // A header, and one byte for each element but the key.
+            let plain = if arity < 8 { arity } else { arity + 1 };
+            let lengths = if arity < 12 { 0 } else { 2 + (arity - 2) / 8 };
+            assert_eq!(object.value().len(), plain + lengths, "{arity}");
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(300))]
+
+        #[test]
+        fn wide_objects_are_read_as_they_were_written(
+            row in prop::collection::vec(element(), 1..70),
+            keypos in any::<prop::sample::Index>(),
+            form in 0..2usize,
+            compress in any::<bool>(),
+        ) {
+            let (keypos, form) = (keypos.index(row.len()) + 1, FORMS[form]);
+            let object = stored(&row, keypos, form, compress);
+            let mut plain = Vec::new();
+            let value = plain_value(object.value(), &mut plain);
+            if row.len() >= WIDE {
+                prop_assert_eq!(stored_lengths(value), walked(value));
+            }
+            // Whatever walks over the terms of a value comes to its end.
+            let at = varint::read(value, 0).1;
+            prop_assert_eq!(Heads::new(&value[at..]).last().map_or(at, |(_, end)| at + end),
+                            value.len());
+            let mut scratch = Vec::new();
+            let view = object.view(keypos, &mut scratch);
+            let tuple = Term::tuple(row.clone());
+            prop_assert!(view.identical_tuple(tuple.as_ref()));
+            for (i, element) in row.iter().enumerate().rev() {
+                prop_assert!(view.element(i + 1).unwrap().identical(element.as_ref()));
+                if !element.as_ref().has_handles() {
+                    prop_assert!(view.element_is(i + 1, element.as_ref().bytes()));
+                }
+            }
+            prop_assert!(view.element(row.len() + 1).is_none());
+
+            // Made element by element, it is the same.
+            let mut other = ObjectBuf::new();
+            let mut enc = ObjectEncoder::new(&mut other, row.len(), keypos, form, compress);
+            enc.key(|e| e.term(row[keypos - 1].as_ref()));
+            for (_, element) in row.iter().enumerate().filter(|(i, _)| i + 1 != keypos) {
+                enc.element(|e| e.term(element.as_ref()));
+            }
+            prop_assert!(enc.finish());
+            if !has_handles(&object) {
+                prop_assert_eq!(object.value(), other.value());
+            }
+            // SAFETY: the objects hold the counts.
+            let hashes = unsafe { [object::hash(object.value()), object::hash(other.value())] };
+            prop_assert_eq!(hashes[0], hashes[1]);
+            let whole = stored(&row, keypos, form, false);
+            // SAFETY: as above.
+            prop_assert_eq!(hashes[0], unsafe { object::hash(whole.value()) });
+        }
+
+        #[test]
+        fn patched_values_are_those_of_changed_objects(
+            row in prop::collection::vec(element(), 2..70),
+            keypos in any::<prop::sample::Index>(),
+            form in 0..2usize,
+            compress in any::<bool>(),
+            changes in prop::collection::vec((any::<prop::sample::Index>(), element()), 1..6),
+        ) {
+            let (keypos, form) = (keypos.index(row.len()) + 1, FORMS[form]);
+            let before = stored(&row, keypos, form, compress);
+            let (mut plain, mut out) = (Vec::new(), Vec::new());
+            let value = plain_value(before.value(), &mut plain);
+            let mut patch = Patch::new(value, keypos, &mut out);
+            let mut passed = Passed::new(&patch);
+            let mut changed = row.clone();
+            let mut changes: Vec<_> = changes
+                .into_iter()
+                .map(|(position, new)| (position.index(row.len()) + 1, new))
+                .filter(|(position, _)| *position != keypos)
+                .collect();
+            // They are read in any order, and put in ascending order.
+            let mut found: Vec<_> = changes
+                .iter()
+                .map(|(position, _)| {
+                    (*position, patch.element_in_any_order(&mut passed, *position))
+                })
+                .collect();
+            found.sort_by_key(|(position, _)| *position);
+            found.dedup_by_key(|(position, _)| *position);
+            changes.sort_by_key(|(position, _)| *position);
+            changes.dedup_by_key(|(position, _)| *position);
+            for ((position, old), (_, new)) in found.into_iter().zip(&changes) {
+                prop_assert!(old.term.identical(row[position - 1].as_ref()));
+                patch.put(old, new.as_ref());
+                changed[position - 1] = new.clone();
+            }
+            let (at, len) = patch.finish().map_or((0, 0), |patched| (patched.at, patched.len));
+            let patched = [&value[..at], &out, &value[at + len..]].concat();
+            prop_assert!(row.len() < WIDE || stored_lengths(&patched) == walked(&patched));
+            let whole = stored(&changed, keypos, form, false);
+            // The flag stays if the last handle goes.
+            if !has_handles(&whole) && !has_handles(&before) {
+                prop_assert_eq!(&patched, whole.value());
+            }
+            if before.value()[0] & COMPRESSED == 0 && whole.value()[0] & EXACT_KEY == 0 {
+                for position in 1..=row.len() {
+                    let same = has_same_element(before.value(), whole.value(), keypos, position);
+                    let is_same = row[position - 1] == changed[position - 1];
+                    // Handles of equal binaries differ.
+                    prop_assert!(same == Some(is_same) || (same == Some(false) && is_same));
+                    prop_assert!(has_handles(&whole) || has_handles(&before) || same == Some(is_same));
+                }
+            }
+        }
+    }
+}
