@@ -21,6 +21,11 @@
 
 -export([save/3, load/2, info/1]).
 
+-include_lib("kernel/include/file.hrl").
+
+%% How often a file is read that others replace meanwhile.
+-define(TRIES, 100).
+
 %% ---- tab2file ----
 
 %% @doc Writes the table to a file of another name first, so that a write that
@@ -118,16 +123,41 @@ load(File, Options) ->
     try
         Verify = verify(Options),
         Path = path(File, unopened(File)),
-        case larder_nif:load_table(Path, Verify, new_atoms()) of
-            {error, {not_larder, NewAtoms}} ->
-                larder_file_ets:is_one(Path) orelse throw(unreadable(not_larder, File)),
-                larder_file_ets:load(Path, Verify, NewAtoms);
-            Result ->
-                loaded(Result, File)
-        end
+        of_one_file(Path, fun() -> load(File, Path, Verify) end)
     catch
         throw:{io, _} = Why -> {error, unreadable(Why, File)};
         throw:Why -> {error, Why}
+    end.
+
+load(File, Path, Verify) ->
+    case larder_nif:load_table(Path, Verify, new_atoms()) of
+        {error, {not_larder, NewAtoms}} ->
+            larder_file_ets:is_one(Path) orelse throw(unreadable(not_larder, File)),
+            larder_file_ets:load(Path, Verify, NewAtoms);
+        Result ->
+            loaded(Result, File)
+    end.
+
+%% A file of `ets' is opened several times. If another file gets its name meanwhile, by a save, what
+%% was read is of both. Then the new one is read.
+of_one_file(Path, Read) ->
+    of_one_file(Path, Read, ?TRIES).
+
+of_one_file(Path, Read, Tries) ->
+    Before = identity(Path),
+    try
+        Read()
+    catch
+        throw:Why ->
+            Tries > 1 andalso identity(Path) =/= Before orelse throw(Why),
+            of_one_file(Path, Read, Tries - 1)
+    end.
+
+%% A new file may have the number of an earlier one.
+identity(Path) ->
+    case file:read_file_info(Path, [raw]) of
+        {ok, #file_info{inode = Inode, size = Size, mtime = Time}} -> {Inode, Size, Time};
+        {error, _} = Error -> Error
     end.
 
 loaded({ok, _} = Result, _File) -> Result;
@@ -155,16 +185,19 @@ verify(Other, _) -> throw({malformed_option, Other}).
 info(File) ->
     try
         Path = path(File, unopened(File)),
-        case larder_nif:file_header(Path) of
-            {error, not_larder} ->
-                larder_file_ets:is_one(Path) orelse throw(unreadable(not_larder, File)),
-                larder_file_ets:info(Path);
-            Header ->
-                described(Header, File)
-        end
+        of_one_file(Path, fun() -> info(File, Path) end)
     catch
         throw:{io, _} = Why -> {error, unreadable(Why, File)};
         throw:Why -> {error, Why}
+    end.
+
+info(File, Path) ->
+    case larder_nif:file_header(Path) of
+        {error, not_larder} ->
+            larder_file_ets:is_one(Path) orelse throw(unreadable(not_larder, File)),
+            larder_file_ets:info(Path);
+        Header ->
+            described(Header, File)
     end.
 
 described({ok, {Name, Type, Protection, Named, Keypos, Objects, Extended, Version}}, _File) ->
@@ -233,9 +266,17 @@ refused(eaccess, File, Posix) -> {file_error, File, Posix}.
 native(Name, Otherwise) ->
     Native = case is_binary(Name) of
                  true -> Name;
-                 false -> unicode:characters_to_binary(Name, unicode, file:native_name_encoding())
+                 false -> encoded(Name)
              end,
     case is_binary(Native) andalso binary:match(Native, <<0>>) =:= nomatch of
         true -> Native;
         false -> throw(Otherwise)
+    end.
+
+%% Some lists that are no names are an exception.
+encoded(Name) ->
+    try
+        unicode:characters_to_binary(Name, unicode, file:native_name_encoding())
+    catch
+        error:badarg -> error
     end.

@@ -63,7 +63,7 @@ save(Table, Path, Sync, Extended) ->
 renamed(Temporary, Path, false) ->
     done(file:rename(Temporary, Path));
 renamed(Temporary, Path, true) ->
-    Folder = opened(file:open(filename:dirname(Path), [read, raw, directory])),
+    Folder = opened(file:open(folder(Path), [read, raw, directory])),
     try
         done(file:rename(Temporary, Path)),
         case file:sync(Folder) of
@@ -108,8 +108,16 @@ janitor(Temporary) ->
 beside(Path) ->
     Unique = [".larder-", os:getpid(), $-, integer_to_list(erlang:unique_integer([positive])), $-,
               integer_to_list(erlang:system_time())],
-    Temporary = filename:join(filename:dirname(Path), iolist_to_binary(Unique)),
+    Temporary = filename:join(folder(Path), iolist_to_binary(Unique)),
     {characters(Temporary), Temporary}.
+
+%% A name with a slash at its end is that of a folder, which lies in another one.
+folder(Path) ->
+    Length = byte_size(Path) - 1,
+    case Path of
+        <<Name:Length/binary, $/>> when Length > 0 -> filename:dirname(Name);
+        _ -> filename:dirname(Path)
+    end.
 
 characters(Path) ->
     case unicode:characters_to_list(Path, file:native_name_encoding()) of

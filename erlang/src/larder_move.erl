@@ -446,6 +446,8 @@ format_error({shared, #{shared := Shared}}) ->
      [["  ", Line] || Line <- shared_words(Shared)]];
 format_error({unknown_option, Option}) ->
     io_lib:format("~tp is no option: force, {beside, Directories}", [Option]);
+format_error({File, {not_a_beam, of_later_release}}) ->
+    io_lib:format("~ts is damaged, or compiled by a later OTP than this one", [File]);
 format_error({File, {not_a_beam, _}}) ->
     io_lib:format("~ts is no compiled module", [File]);
 format_error({[_ | _] = File, Posix}) ->

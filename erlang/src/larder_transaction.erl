@@ -43,7 +43,10 @@ run(Tables, Fun, Options) ->
             Named = [{Table, id(Table)} || Table <- Tables],
             attempt(Named, Fun, 0, Retries, until(maps:get(timeout, Options, infinity)));
         {_, Outer} ->
-            {nested, [view(Table, Outer) || Table <- Tables]}
+            Views = [view(Table, Outer) || Table <- Tables],
+            %% The cause is that of the library for a table that is named twice.
+            length(lists:usort(Views)) =:= length(Views) orelse error({larder, structure}),
+            {nested, Views}
     end.
 
 %% @doc Whether all items of a map are valid options of a transaction.

@@ -177,7 +177,7 @@ chunks(File, Names) ->
     end.
 
 chunks_in(Binary, Names) ->
-    case beam_lib:chunks(Binary, Names, [allow_missing_chunks]) of
+    try beam_lib:chunks(Binary, Names, [allow_missing_chunks]) of
         {ok, _} = Chunks ->
             Chunks;
         {error, beam_lib, {key_missing_or_invalid, _, Encrypted}} ->
@@ -186,6 +186,10 @@ chunks_in(Binary, Names) ->
             {ok, {Module, [{Name, map_get(Name, Found)} || Name <- Names]}};
         {error, beam_lib, Why} ->
             {error, {not_a_beam, Why}}
+    catch
+        %% From OTP 28 on a module has its atoms in another form, which earlier releases don't know.
+        error:_ ->
+            {error, {not_a_beam, of_later_release}}
     end.
 
 %% @doc The abstract code in a chunk of debug information of any compiler.

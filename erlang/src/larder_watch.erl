@@ -58,6 +58,9 @@ raise(Total, Limit) ->
 
 clear(Total, Limit) ->
     ?LOG_NOTICE("Larder's tables have ~b bytes, less than max_memory, ~b", [Total, Limit]),
+    clear().
+
+clear() ->
     to_handler(fun() -> alarm_handler:clear_alarm(?ALARM) end).
 
 to_handler(Fun) ->
@@ -74,5 +77,8 @@ handle_cast(_, State) -> {noreply, State}.
 
 %% Without this process, nothing would end the alarm.
 -spec terminate(term(), #state{}) -> ok.
-terminate(_, #state{raised = true, limit = Limit}) -> clear(larder:memory(total), Limit);
-terminate(_, _) -> ok.
+terminate(_, #state{raised = true}) ->
+    ?LOG_NOTICE("The memory of Larder's tables isn't watched any more", []),
+    clear();
+terminate(_, _) ->
+    ok.

@@ -173,7 +173,8 @@ slash_test_() ->
                              list_to_binary(File ++ "/")], Format <- [larder, ets]],
             %% As in ets.
             None = Dir ++ "/none/",
-            {error, {file_error, None, eisdir}} = larder:tab2file(T, None),
+            [{error, {file_error, None, eisdir}} = larder:tab2file(T, None, [{format, Format}])
+             || Format <- [larder, ets]],
             {ok, ["file"]} = file:list_dir(Dir),
             Before = file:read_file(File),
             true = larder:delete(T)

@@ -27,6 +27,32 @@ read_test_() ->
       in_folder(fun(File) -> copied(ets, larder, Type, Count, Extended, [], File) end)}
      || Type <- ?TYPES, Count <- [0, 1, 3000], Extended <- ?INFOS].
 
+%% A file that is replaced while it is read, by one of the other format or of another length.
+replaced_test_() ->
+    {timeout, 120, in_folder(fun(File) ->
+        Tables = [{filled(Count), Format} || Count <- [10, 300], Format <- [larder, ets]],
+        Save = fun({T, Format}) -> ok = larder:tab2file(T, File, [{format, Format}]) end,
+        lists:foreach(Save, Tables),
+        {Saver, Monitor} = spawn_monitor(fun() -> saving(Save, Tables) end),
+        [begin
+             {ok, T} = larder:file2tab(File),
+             true = larder:delete(T),
+             {ok, _} = larder:tabfile_info(File)
+         end || _ <- lists:seq(1, 300)],
+        exit(Saver, kill),
+        receive {'DOWN', Monitor, process, Saver, killed} -> ok end,
+        [true = larder:delete(T) || {T, _} <- Tables]
+    end)}.
+
+filled(Count) ->
+    T = larder:new(larder_t_replaced, [public]),
+    true = larder:insert(T, rows(Count)),
+    T.
+
+saving(Save, Tables) ->
+    lists:foreach(Save, Tables),
+    saving(Save, Tables).
+
 written_test_() ->
     [{lists:flatten(io_lib:format("~w ~w ~w", [Type, Count, Extended])),
       in_folder(fun(File) ->

@@ -371,6 +371,13 @@ refused(Folder) ->
     ok = file:write_file(filename:join(Ebin, "broken.beam"), "no beam"),
     {error, {_, {not_a_beam, _}} = Why} = larder_move:move(Ebin),
     ?assertMatch({match, _}, re:run(larder_move:format_error(Why), "broken.beam is no compiled")),
+    %% Atoms that this release doesn't understand.
+    {ok, _, Chunks} = beam_lib:all_chunks(Beam),
+    Atoms = {"AtU8", <<1:32, 1, 255>>},
+    {ok, Unknown} = beam_lib:build_module(lists:keyreplace("AtU8", 1, Chunks, Atoms)),
+    ok = file:write_file(filename:join(Ebin, "broken.beam"), Unknown),
+    {error, {_, {not_a_beam, of_later_release}} = Later} = larder_move:move(Ebin),
+    ?assertMatch({match, _}, re:run(larder_move:format_error(Later), "compiled by a later OTP")),
     %% In a release, what Larder runs on is passed over.
     Kernel = application(Folder, "kernel-1", [reader()]),
     ok = file:write_file(filename:join(Kernel, "kernel.app"), ""),

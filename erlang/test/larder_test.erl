@@ -12,7 +12,8 @@
 
 -export([sut/0, suts/0, other_suts/0, ensure_loaded/1, env/2, scaled/1,
          tc/3, tc/4, file/1, with_leak_check/2, check_property/3, try_property/3, census/1,
-         wait_until/2, wait_until/1, in_a_node/4, is_said/1, dead_pid/0, microseconds/1, median/1]).
+         wait_until/2, wait_until/1, in_a_node/4, in_a_node/5, is_said/1, dead_pid/0,
+         microseconds/1, median/1]).
 
 %% @doc The module under test.
 -spec sut() -> module().
@@ -183,8 +184,13 @@ wait_until(Condition, Left) ->
 %% them a second. Those may be the heaps of processes that made the objects.
 -spec in_a_node(module(), atom(), [term()], timeout()) -> term().
 in_a_node(Module, Function, Args, Timeout) ->
+    in_a_node(["+MMmcs", "0"], Module, Function, Args, Timeout).
+
+%% @doc The result of a call in a new node that is started with these flags.
+-spec in_a_node([string()], module(), atom(), [term()], timeout()) -> term().
+in_a_node(Flags, Module, Function, Args, Timeout) ->
     Paths = ["-pa" | [filename:absname(Path) || Path <- code:get_path(), Path =/= "."]],
-    {ok, Peer, _} = peer:start_link(#{connection => standard_io, args => ["+MMmcs", "0" | Paths]}),
+    {ok, Peer, _} = peer:start_link(#{connection => standard_io, args => Flags ++ Paths}),
     try
         peer:call(Peer, Module, Function, Args, Timeout)
     after

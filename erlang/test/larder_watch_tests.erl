@@ -50,15 +50,23 @@ alarm() ->
     true = larder:delete(Table),
     ?assert(larder_test:wait_until(fun() -> alarms() =:= [] end)).
 
-%% The alarm ends with the application.
+%% The alarm ends with the application. The log doesn't say that there is less.
 stopped() ->
     {ok, _} = application:ensure_all_started(sasl),
+    ok = logger:set_primary_config(level, notice),
+    ok = logger:add_handler(?MODULE, ?MODULE, #{config => self()}),
     started([{max_memory, 1}, {memory_poll, ?POLL}]),
     Table = filled(1_000_000),
     ?assert(larder_test:wait_until(fun() -> length(alarms()) =:= 1 end)),
     ok = application:stop(larder),
     ?assertEqual([], alarms()),
+    ok = logger:remove_handler(?MODULE),
+    ?assertMatch(["Larder's tables have " ++ _, "The memory of Larder's tables isn't watched" ++ _],
+                 said()),
     true = larder:delete(Table).
+
+said() ->
+    receive {logged, Said} -> [Said | said()] after 0 -> [] end.
 
 %% If the process is killed, the next one has its alarm: it sets no other one, and ends this one.
 killed() ->
@@ -129,7 +137,8 @@ misspelled() ->
     ok = logger:remove_handler(?MODULE),
     receive {logged, More} -> error({logged, More}) after 0 -> ok end.
 
-log(#{level := warning, msg := {Format, Args}}, #{config := Pid}) ->
+log(#{level := Level, msg := {Format, Args}}, #{config := Pid})
+  when Level =:= warning; Level =:= notice, is_list(Format) ->
     Pid ! {logged, lists:flatten(io_lib:format(Format, Args))};
 log(_, _) ->
     ok.

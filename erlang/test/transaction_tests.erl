@@ -140,6 +140,15 @@ terms_test() ->
     {atomic, [{k, Big, Ref, _}]} = larder:transaction([T], fun([X]) -> larder:take(X, k) end),
     ?assertEqual([], larder:tab2list(T)).
 
+%% A table that is named twice is refused in an inner transaction, too, whatever it is called.
+nested_twice_test() ->
+    T = table(set),
+    {aborted, {badarg, _}} =
+        larder:transaction([T], fun([View]) -> larder:transaction([T, View], fun(_) -> ok end) end),
+    {atomic, {atomic, ok}} =
+        larder:transaction([T], fun([View]) -> larder:transaction([View], fun(_) -> ok end) end),
+    larder:delete(T).
+
 nested_test() ->
     {A, B} = {table(set), table(set)},
     ?assertEqual({atomic, {atomic, inner}},

@@ -20,7 +20,8 @@
 
 -export([large_table_test_/0, large_cache_test_/0, views_test_/0, many_tables_test_/0,
          specifications_test_/0, a_held_scheduler_is_noticed_test_/0, key_range_in_guards_test_/0,
-         beside_a_list_test_/0]).
+         beside_a_list_test_/0, files_test_/0]).
+-export([beside_files/0]).
 
 rows() -> larder_test:env("LARDER_YIELD_ROWS", 1000000).
 
@@ -347,6 +348,41 @@ range(M) ->
     M:delete(T).
 
 %% Beside a list -----------------------------------------------------------------------------
+
+%% A node has few schedulers for work on files; the one here has one. Other work on files goes on
+%% while a table is saved or loaded.
+files_test_() ->
+    [larder_test:tc("work on files beside tab2file and file2tab", 200, Sut, fun() ->
+        ok = larder_test:in_a_node(["+SDio", "1"], ?MODULE, beside_files, [], 150000)
+     end) || Sut <- larder_test:other_suts(), Sut =/= ets].
+
+beside_files() ->
+    File = larder_test:file("yield"),
+    T = larder:new(yield, [public]),
+    [true = larder:insert(T, {K, lists:seq(1, 10)}) || K <- lists:seq(1, 300000)],
+    Save = fun() -> ok = larder:tab2file(T, File) end,
+    Load = fun() -> {ok, _} = larder:file2tab(File) end,
+    ok = Save(),
+    true = lists:all(fun(Call) -> goes_on_beside(Call, 5) end, [Save, Load]),
+    file:delete(File).
+
+%% Whether no look at a file waits for half of the call. A machine that stops a process for that
+%% long is asked again.
+goes_on_beside(_Call, 0) ->
+    false;
+goes_on_beside(Call, Tries) ->
+    {All, Longest} = larder_test:microseconds(fun() ->
+        {Pid, Monitor} = spawn_monitor(Call),
+        longest_look(Pid, Monitor, 0)
+    end),
+    io:format("    a look at a file took ~w of ~w us~n", [Longest, All]),
+    2 * Longest < All orelse goes_on_beside(Call, Tries - 1).
+
+longest_look(Pid, Monitor, Longest) ->
+    {Us, {ok, _}} = larder_test:microseconds(fun() -> file:read_file_info(".", [raw]) end),
+    receive {'DOWN', Monitor, process, Pid, normal} -> max(Us, Longest)
+    after 0 -> longest_look(Pid, Monitor, max(Us, Longest))
+    end.
 
 %% A process that is suspended in the middle of a list's insertion holds up nobody who wants one
 %% key: each operation takes at most a few milliseconds, where the rest of the list takes hundreds.

@@ -375,6 +375,8 @@ int main(int argc, char **argv) {
     pthread_sigmask(SIG_BLOCK, &ends, NULL);
     signal(SIGPIPE, SIG_IGN);
 
+    /* Until the one before has saved its table, and ended, the socket is taken: FILE is read after that. */
+    listen_at(argv[1]);
     larder *world = larder_new();
     if (file && access(file, F_OK) == 0) {
         must(larder_table_load(world, file, &table));
@@ -382,7 +384,6 @@ int main(int argc, char **argv) {
         larder_options options = {.size = sizeof options, .kind = LARDER_ORDERED_SET};
         must(larder_table_new(world, "store", &options, &table));
     }
-    listen_at(argv[1]);
     printf("kvserver: %zu keys, at %s\n", larder_size(table), argv[1]);
     fflush(stdout);
     pthread_t acceptor;
@@ -391,11 +392,11 @@ int main(int argc, char **argv) {
     int signal_number;
     sigwait(&ends, &signal_number);
     end_all();
+    if (file) must(larder_table_save(table, file));
     shutdown(listener, SHUT_RDWR);
     pthread_join(acceptor, NULL);
     close(listener);
     unlink(argv[1]);
-    if (file) must(larder_table_save(table, file));
     larder_table_free(table);
     larder_free(world);
     must(larder_quiesce(10000));

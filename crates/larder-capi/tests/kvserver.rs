@@ -51,10 +51,14 @@ impl Server {
     }
 
     /// Asks the server to end, as an operator would.
-    fn end(mut self) -> ExitStatus {
+    fn ask_to_end(&self) {
         let pid = self.child.id().to_string();
         let killed = Command::new("kill").args(["-TERM", &pid]).status();
         assert!(killed.expect("there is kill").success());
+    }
+
+    fn end(mut self) -> ExitStatus {
+        self.ask_to_end();
         self.child.wait().expect("it ends")
     }
 }
@@ -255,6 +259,34 @@ fn watchers_that_go_before_the_first_answer() {
         "{grown} bytes more after 90 MB of writes"
     );
     assert!(server.end().success());
+}
+
+/// One that starts while another one saves its table would have an older file, and write over the
+/// new one when it ends.
+#[test]
+fn the_next_one_begins_with_what_the_last_one_saves() {
+    const KEYS: usize = 20_000;
+    let place = tempfile::tempdir().expect("a folder");
+    let source = root().join("../../examples/kvserver/kvserver.c");
+    let program = compile(&source, &library(".a"), place.path());
+    let server = Server::start(&program, place.path());
+    let mut client = server.connect();
+    let value = "x".repeat(2_000);
+    for i in 0..KEYS {
+        client.says(&format!("SET {i} {value}"), "OK");
+    }
+    server.ask_to_end();
+    let mut next = None;
+    wait_until("the next one starts", || {
+        let started = Server::start(&program, place.path());
+        // It says nothing if the socket is taken.
+        next = Some(started).filter(|started| !started.greeting.is_empty());
+        next.is_some()
+    });
+    let next = next.expect("it has started");
+    let has_all = next.greeting.contains(&format!(": {KEYS} keys"));
+    assert!(has_all, "{}", next.greeting);
+    assert!(next.end().success());
 }
 
 fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {

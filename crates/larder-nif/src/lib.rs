@@ -155,7 +155,9 @@ natives! {
     diff(Old, New) => snapshot::diff;
     diff_more => snapshot::diff_more;
     save(Table, Path, Sync, Extra) => files::save @ sys::DIRTY_IO;
+    save_more => files::save_more @ sys::DIRTY_IO;
     load_table(Path, Verify, NewAtoms) => files::load_table @ sys::DIRTY_IO;
+    load_more => files::load_more @ sys::DIRTY_IO;
     file_header(Path) => files::file_header @ sys::DIRTY_IO;
     begin_transaction(Tables, Urgent) => transaction::begin;
     commit_transaction(Transaction) => transaction::commit;

@@ -88,6 +88,8 @@ fn open_resources(env: *mut Env) -> bool {
         && ops::select::SCANS.open(env, c"larder_scan", None)
         && ops::transaction::TRANSACTIONS.open(env, c"larder_transaction", None)
         && ops::snapshot::DIFFS.open(env, c"larder_diff", None)
+        && ops::files::SAVES.open(env, c"larder_save", None)
+        && ops::files::LOADS.open(env, c"larder_load", None)
         && ops::feed::FEEDS.open(env, c"larder_feed", Some(ops::feed::down))
         && ops::spec::PROGRAMS.open(env, c"larder_program", None)
         && ops::spec::PREPARED.open(env, c"larder_prepared", None)

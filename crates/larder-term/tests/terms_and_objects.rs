@@ -636,3 +636,17 @@ fn what_was_pushed_before_a_panic_is_given_back() {
     assert!(written.is_err());
     assert_eq!(blob::live_count(), before);
 }
+
+/// An object that is given up before its end leaves no binary behind, though it has all elements.
+#[test]
+fn what_an_unfinished_object_has_is_given_back() {
+    let _alone = alone();
+    let before = blob::live_count();
+    let mut object = ObjectBuf::new();
+    let mut enc = ObjectEncoder::new(&mut object, 2, 1, KeyForm::Ordered, false);
+    enc.key(|e| e.int(1));
+    enc.element(|e| e.binary(&[7; 500]));
+    drop(enc);
+    assert!(object.key().is_empty() && object.value().is_empty());
+    assert_eq!(blob::live_count(), before);
+}

@@ -22,6 +22,9 @@ const AT_ONCE: usize = 256;
 /// The number of those that the reaper processes between two readings of the clock.
 const BIT: usize = 16;
 
+/// The number of the next table of any engine: a transaction may be on tables of several.
+static NEXT: AtomicU64 = AtomicU64::new(1);
+
 /// The callbacks to the host. The engine calls them on any thread, including that of the reaper,
 /// and holds none of its locks meanwhile.
 pub trait Host: Send + Sync {
@@ -56,8 +59,11 @@ pub struct Memory {
 struct Inner {
     catalog: Arc<Catalog>,
     host: Arc<dyn Host>,
-    /// The number of the next table.
-    next: AtomicU64,
+}
+
+fn next_id() -> TableId {
+    // Ordering: Relaxed. The numbers must differ, and nothing else depends on them.
+    TableId(NEXT.fetch_add(1, Ordering::Relaxed))
 }
 
 impl Engine {
@@ -67,7 +73,6 @@ impl Engine {
         Engine(Arc::new(Inner {
             catalog: Arc::default(),
             host,
-            next: AtomicU64::new(1),
         }))
     }
 
@@ -192,8 +197,7 @@ impl Engine {
         &self,
         make: impl FnOnce(TableId, Weak<Catalog>) -> EngineTable,
     ) -> Arc<EngineTable> {
-        // Ordering: Relaxed, as in `add`.
-        let id = TableId(self.0.next.fetch_add(1, Ordering::Relaxed));
+        let id = next_id();
         Arc::new(make(id, Arc::downgrade(&self.0.catalog)))
     }
 
@@ -205,8 +209,7 @@ impl Engine {
         owner: OwnerId,
         make: impl FnOnce(TableId, Weak<Catalog>) -> EngineTable,
     ) -> Result<Arc<EngineTable>, Error> {
-        // Ordering: Relaxed. The numbers must differ, and nothing else depends on them.
-        let id = TableId(self.0.next.fetch_add(1, Ordering::Relaxed));
+        let id = next_id();
         let table = Arc::new(make(id, Arc::downgrade(&self.0.catalog)));
         // Hold the lock until the table is in all lists. Another thread that finds the table by its
         // name meanwhile, and wants to drop or rename it, waits.

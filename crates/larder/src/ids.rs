@@ -6,7 +6,7 @@
 use std::fmt;
 use std::hash::{BuildHasherDefault, Hasher};
 
-/// A table's number: never used twice by one engine.
+/// A table's number: never used twice in the process.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct TableId(pub u64);
 

@@ -368,6 +368,22 @@ fn reads_move_the_deadline_of_idle_objects() {
     }
 }
 
+/// A part of the millisecond in which it is read is over.
+#[test]
+fn an_object_that_is_read_one_idle_time_before_its_deadline_gets_another() {
+    let _alone = alone();
+    let larder = Larder::new();
+    let t = larder.table("t").idle(units(80)).create().unwrap();
+    t.insert(&term!({ a })).unwrap();
+    advance_clock(10 * UNIT);
+    t.lookup(&term!(a)).unwrap();
+    let left = t.time_left(&term!(a)).unwrap();
+    assert!(
+        matches!(left, TimeLeft::Ms(ms) if ms > 80 * UNIT),
+        "{left:?}"
+    );
+}
+
 /// The object that `compute` has read lives on while it decides.
 #[cfg(feature = "serde")]
 #[test]

@@ -220,6 +220,28 @@ fn a_transaction_is_one_commit_in_all_its_tables() {
 }
 
 #[test]
+fn a_commit_in_tables_of_two_larders_is_told_by_the_feed_of_each() {
+    let tables = [Larder::new(), Larder::new()].map(|own| own.table("t").create().unwrap());
+    let [a, b] = &tables;
+    let mut feeds = tables.each_ref().map(|t| t.subscribe().unwrap());
+    let larder = a.larder();
+    let mut transaction = larder.begin(&[a, b]).unwrap();
+    transaction.views()[0].insert(&pair(1, 1)).unwrap();
+    transaction.views()[1].insert(&pair(2, 2)).unwrap();
+    assert!(transaction.commit().unwrap());
+    let list = larder.operations();
+    let list = list.insert(a, &pair(3, 3)).insert(b, &pair(4, 4));
+    assert_eq!(list.commit().unwrap(), None);
+    for (feed, rows) in feeds.iter_mut().zip([[1, 3], [2, 4]]) {
+        for key in rows {
+            let events = feed.try_recv().map(|commit| commit.events);
+            assert_eq!(events, Some(vec![Event::Insert(pair(key, key))]));
+        }
+        assert!(feed.try_recv().is_none());
+    }
+}
+
+#[test]
 fn lost_events_are_reported_and_a_new_snapshot_helps() {
     for kind in KINDS {
         let larder = Larder::new();

@@ -237,6 +237,36 @@ fn rows_between_known_ranks_are_found() -> Result<(), Error> {
     })
 }
 
+/// A transaction takes many rows from one end. Those that it has removed aren't passed again for
+/// each one.
+#[test]
+fn rows_are_taken_from_an_end_in_time() -> Result<(), Error> {
+    const ROWS: i64 = 10_000;
+    let table = ordered();
+    let rows: Vec<Term> = (1..=ROWS).map(|k| row(k, 0)).collect();
+    table.insert_all(&rows)?;
+    for n in [1, -1] {
+        table.larder().transaction(&[&table], |views| {
+            let view = &views[0];
+            let begun = Instant::now();
+            for i in 1..=ROWS {
+                let key = if n == 1 { i } else { ROWS + 1 - i };
+                assert_eq!(view.nth(n)?, Some(row(key, 0)));
+                view.delete(&Term::from(key))?;
+            }
+            assert_eq!(view.nth(n)?, None);
+            assert!(
+                begun.elapsed() < Duration::from_secs(2),
+                "{n}: {:?}",
+                begun.elapsed()
+            );
+            // It ends without effect.
+            (1..=ROWS).try_for_each(|k| view.insert(&row(k, 0)))
+        })?;
+    }
+    Ok(())
+}
+
 /// Two transactions that find a range empty, each by a question about ranks, and insert then: the
 /// second to commit has to see the first's.
 #[test]

@@ -9,6 +9,7 @@ use proptest::prelude::*;
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::thread;
+use std::time::{Duration, Instant};
 
 /// All types of table. The ordered one is the last.
 const KINDS: [fn(Builder) -> Builder; 4] = [
@@ -565,4 +566,96 @@ fn a_queue_is_emptied() {
             .unwrap();
         assert!(t.is_empty(), "{i}");
     }
+}
+
+/// A stack, or a queue behind a key that stays, isn't passed from end to end for each row that is
+/// taken from it.
+#[test]
+fn a_table_is_emptied_from_any_end_in_time() {
+    let rows = 10_000;
+    let larder = Larder::new();
+    let t = larder.table("t").ordered_set().create().unwrap();
+    for key in 0..rows {
+        t.insert(&term!({(key), 1})).unwrap();
+    }
+    let took = |kind: usize| {
+        let since = Instant::now();
+        let mut random = larder_testing::random::Random(7);
+        larder
+            .transaction(&[&t], |views| {
+                let view = &views[0];
+                let mut keys: BTreeSet<i64> = (0..rows).collect();
+                loop {
+                    let (found, expected) = match kind {
+                        0 => (view.first(), keys.first()),
+                        1 => (view.last(), keys.last()),
+                        _ => (view.next(&term!((0))), keys.range(1..).next()),
+                    };
+                    let found = found.unwrap().map(|key| key.as_ref().as_int().unwrap());
+                    assert_eq!(found, expected.copied(), "{kind}");
+                    let Some(key) = found else {
+                        break;
+                    };
+                    view.delete(&term!((key))).unwrap();
+                    keys.remove(&key);
+                    // Now and then a key comes back.
+                    if random.below(50) == 0 {
+                        let key = random.below(rows as u64) as i64;
+                        view.insert(&term!({(key), 2})).unwrap();
+                        keys.insert(key);
+                    }
+                }
+                Ok(())
+            })
+            .unwrap();
+        for key in 0..rows {
+            t.insert(&term!({(key), 1})).unwrap();
+        }
+        since.elapsed()
+    };
+    let front = took(0);
+    for kind in [1, 2] {
+        let other = took(kind);
+        let limit = 10 * front + Duration::from_secs(1);
+        assert!(other < limit, "{kind}: {other:?}, from the front {front:?}");
+    }
+}
+
+/// Steps in both directions beside long gaps, which deletions make and single keys fill again.
+#[test]
+fn steps_beside_gaps_are_those_of_a_set() {
+    let larder = Larder::new();
+    let t = larder.table("t").ordered_set().create().unwrap();
+    let rows = 3_000;
+    let mut keys: BTreeSet<i64> = (0..rows).collect();
+    for key in &keys {
+        t.insert(&term!({(*key), 1})).unwrap();
+    }
+    let mut random = larder_testing::random::Random(29);
+    larder
+        .transaction(&[&t], |views| {
+            let view = &views[0];
+            for i in 0..times(3_000) {
+                let from = random.below(rows as u64) as i64;
+                let (found, expected) = match random.below(4) {
+                    0 => (view.first(), keys.first()),
+                    1 => (view.last(), keys.last()),
+                    2 => (view.next(&term!((from))), keys.range(from + 1..).next()),
+                    _ => (view.prev(&term!((from))), keys.range(..from).next_back()),
+                };
+                let found = found.unwrap().map(|key| key.as_ref().as_int().unwrap());
+                assert_eq!(found, expected.copied(), "{i}: {from}");
+                if random.below(8) == 0 {
+                    view.insert(&term!({(from), 2})).unwrap();
+                    keys.insert(from);
+                } else if random.below(8) == 0 {
+                    for key in from..from + random.below(300) as i64 {
+                        view.delete(&term!((key))).unwrap();
+                        keys.remove(&key);
+                    }
+                }
+            }
+            Ok(())
+        })
+        .unwrap();
 }

@@ -1,9 +1,12 @@
 //! Saving tables to files, and loading them. These functions run on the dirty schedulers for I/O,
-//! in steps, and stop when the calling process ends.
+//! in slices: the node has few of these schedulers, and all other work on files waits for them. A
+//! job between two slices is a resource. If the calling process ends, the job is dropped with it.
 
 use super::{info, options};
 use crate::call::{boolean, Call, Raise, Reply, BADARG};
+use crate::entry;
 use crate::layout::node;
+use crate::resource::Registered;
 use crate::sys::callback::with_env;
 use crate::sys::*;
 use crate::tables::owners::{self, ENGINE};
@@ -11,9 +14,11 @@ use crate::tables::{self, caller_id, reply_or_raise};
 use crate::terms::atoms::{self, Known};
 use crate::terms::binaries::bytes as binary_bytes;
 use larder::host::{read_header, Header, LoadJob, LoadOptions, SaveJob, SaveOptions};
-use larder::host::{Budget, Error, FileError, Step};
+use larder::host::{Budget, EngineTable, Error, FileError, Step};
+use parking_lot::Mutex;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// A path, as the bytes of the file system.
@@ -26,23 +31,21 @@ fn path(call: &Call<'_>, word: Word) -> Result<PathBuf, Raise> {
     Ok(path)
 }
 
-/// Runs the steps of a job, until it is done or the calling process ends.
-fn finish(
-    call: &Call<'_>,
-    mut step: impl FnMut(&mut Budget) -> Result<Step, Error>,
-) -> Result<bool, Error> {
-    loop {
-        // Longer slices than on a normal scheduler, since this is a dirty one.
-        let mut budget = Budget::new(20_000, Duration::from_millis(20));
-        if step(&mut budget)? == Step::Done {
-            return Ok(true);
-        }
-        // Nobody waits for the result any more. The job is dropped, and with it the unfinished
-        // file.
-        if !owners::is_alive(call.env, call.self_pid()) {
-            return Ok(false);
-        }
-    }
+/// A save between two slices.
+pub struct Saving {
+    table: Arc<EngineTable>,
+    job: SaveJob,
+}
+
+/// The resource type of saves; `None` after the last slice.
+pub static SAVES: Registered<Mutex<Option<Saving>>> = Registered::new();
+
+/// The resource type of loads; `None` after the last slice.
+pub static LOADS: Registered<Mutex<Option<LoadJob>>> = Registered::new();
+
+/// The budget of a slice, which is longer than on a normal scheduler.
+fn slice() -> Budget {
+    Budget::new(20_000, Duration::from_millis(20))
 }
 
 /// save(Table, Path, Sync, Extra) -> ok | {error, Why}.
@@ -56,20 +59,55 @@ pub fn save(call: &Call<'_>) -> Reply {
         node: node::look_here(call.env).name,
         extra: binary_bytes(call.env, call.args[3]).ok_or(BADARG)?.to_vec(),
     };
-    let saved = SaveJob::begin(&table, caller_id(call), &path, options).and_then(|mut job| {
-        finish(call, |budget| match job.step(budget) {
+    match SaveJob::begin(&table, caller_id(call), &path, options) {
+        Ok(job) => {
+            let mut saving = Saving { table, job };
+            match saving.slice(call)? {
+                Some(answer) => Ok(answer),
+                None => {
+                    let resource = SAVES.make(Mutex::new(Some(saving)));
+                    Ok(call.later(entry::save_more, &[resource.term(call.env)]))
+                }
+            }
+        }
+        Err(error) => not_saved(call, &table, &error),
+    }
+}
+
+/// save_more(Saving): runs a slice after the first.
+pub fn save_more(call: &Call<'_>) -> Reply {
+    let mut running = SAVES.get(call, call.args[0]).ok_or(BADARG)?.lock();
+    let saving = running.as_mut().ok_or(BADARG)?;
+    let sliced = saving.slice(call);
+    if let Ok(None) = sliced {
+        return Ok(call.later(entry::save_more, &[call.args[0]]));
+    }
+    // An unfinished file is removed now, not when the resource is collected.
+    *running = None;
+    sliced.map(|answer| answer.unwrap_or(atoms::OK.word()))
+}
+
+impl Saving {
+    /// Runs a slice. Returns the answer of the call, or `None` if more is left to be saved.
+    fn slice(&mut self, call: &Call<'_>) -> Result<Option<Word>, Raise> {
+        let mut budget = slice();
+        match self.job.step(&mut budget) {
+            Ok(Step::Done) => Ok(Some(atoms::OK.word())),
+            Ok(Step::More) => Ok(None),
             // A list is being inserted. The save continues where it was.
             Err(Error::Busy) => {
-                table.help_batch(budget);
-                Ok(Step::More)
+                self.table.help_batch(&mut budget);
+                Ok(None)
             }
-            other => other,
-        })
-    });
-    match saved {
-        Ok(_) => Ok(atoms::OK.word()),
-        Err(Error::File(error)) => Ok(failed(call, &error)),
-        Err(error) => Err(tables::refused(call, &table, &error)),
+            Err(error) => not_saved(call, &self.table, &error).map(Some),
+        }
+    }
+}
+
+fn not_saved(call: &Call<'_>, table: &Arc<EngineTable>, error: &Error) -> Reply {
+    match error {
+        Error::File(error) => Ok(failed(call, error)),
+        error => Err(tables::refused(call, table, error)),
     }
 }
 
@@ -91,21 +129,55 @@ pub fn load_table(call: &Call<'_>) -> Reply {
     let begun = with_env(call.env, || {
         LoadJob::begin(&ENGINE, caller_id(call), &path, options)
     });
-    let loaded = begun.and_then(|mut job| {
-        finish(call, |budget| job.step(budget))?;
-        Ok(tables::term(call.env, job.table()))
-    });
-    match loaded {
-        Ok(table) => Ok(call.tuple(&[atoms::OK.word(), table])),
+    match begun {
+        Ok(mut job) => match load_slice(call, &mut job) {
+            Some(answer) => Ok(answer),
+            None => {
+                let resource = LOADS.make(Mutex::new(Some(job)));
+                Ok(call.later(entry::load_more, &[resource.term(call.env)]))
+            }
+        },
         Err(Error::File(error)) if matches!(*error, FileError::NotLarder) => {
             let why = call.tuple(&[atoms::NOT_LARDER.word(), call.int(new_atoms as i64)]);
             Ok(call.tuple(&[atoms::ERROR.word(), why]))
         }
-        Err(Error::File(error)) => Ok(failed(call, &error)),
         // As in `rename`: the name may be about to become free.
         Err(Error::AlreadyExists) if !holds_name(call, &path) => Err(Raise::Again),
+        Err(error) => Ok(not_loaded(call, &error)),
+    }
+}
+
+/// load_more(Loading): runs a slice after the first.
+pub fn load_more(call: &Call<'_>) -> Reply {
+    let mut running = LOADS.get(call, call.args[0]).ok_or(BADARG)?.lock();
+    let job = running.as_mut().ok_or(BADARG)?;
+    match load_slice(call, job) {
+        Some(answer) => {
+            // The table of a load that has failed is dropped now.
+            *running = None;
+            Ok(answer)
+        }
+        None => Ok(call.later(entry::load_more, &[call.args[0]])),
+    }
+}
+
+/// Runs a slice. Returns the answer of the call, or `None` if more is left to be loaded.
+fn load_slice(call: &Call<'_>, job: &mut LoadJob) -> Option<Word> {
+    match job.step(&mut slice()) {
+        Ok(Step::Done) => {
+            let table = tables::term(call.env, job.table());
+            Some(call.tuple(&[atoms::OK.word(), table]))
+        }
+        Ok(Step::More) => None,
+        Err(error) => Some(not_loaded(call, &error)),
+    }
+}
+
+fn not_loaded(call: &Call<'_>, error: &Error) -> Word {
+    match error {
+        Error::File(error) => failed(call, error),
         // Its name is in use, or its options are invalid.
-        Err(_) => Ok(call.tuple(&[atoms::ERROR.word(), atoms::ALREADY_EXISTS.word()])),
+        _ => call.tuple(&[atoms::ERROR.word(), atoms::ALREADY_EXISTS.word()]),
     }
 }
 

@@ -272,16 +272,17 @@ impl<'b> ObjectEncoder<'b> {
     /// exactly the key and all other elements.
     #[inline]
     pub fn finish(mut self) -> bool {
-        self.object.value[0] |= self.flags;
         if !(self.complete && self.missing == 0) {
-            self.missing = usize::MAX;
             return false;
         }
+        self.object.value[0] |= self.flags;
         // A value with handles isn't compressed: the handles must be found in its bytes when it is
         // dropped.
         if self.compress && self.flags & HAS_HANDLES == 0 {
             self.pack();
         }
+        // The buffer keeps what it has.
+        std::mem::forget(self);
         true
     }
 
@@ -294,12 +295,10 @@ impl<'b> ObjectEncoder<'b> {
 }
 
 impl Drop for ObjectEncoder<'_> {
-    /// Empties the buffer if the object wasn't finished.
-    #[inline]
+    /// Empties the buffer, since the object wasn't finished. All of its elements may be there: one
+    /// of the closures may have failed after it had pushed a whole term.
     fn drop(&mut self) {
-        if self.missing != 0 || !self.complete {
-            self.abandon();
-        }
+        self.abandon();
     }
 }
 

@@ -42,8 +42,9 @@ pub(crate) struct BoundState {
 #[must_use]
 pub(crate) struct PendingTimer(pub(crate) Option<u64>);
 
-/// The deadline that a read sets: 9/8 of `idle` from now. A read writes only if the deadline is
-/// less than `idle` away, so at most once in an eighth of `idle` for each object.
+/// The deadline that a read sets: 9/8 of `idle` from now. A read writes only if the deadline is no
+/// more than `idle` away, so at most once in an eighth of `idle` for each object. (If it is `idle`
+/// away, it isn't quite so long: a part of the millisecond is over.)
 fn idle_deadline(now: u64, idle: u64) -> u64 {
     if idle == NEVER {
         return NEVER;
@@ -184,7 +185,7 @@ impl BoundState {
     #[inline]
     pub(crate) fn stamp_after_read(&self, now: u64, stamp: ObjectTimes) -> Option<ObjectTimes> {
         let idle = self.idle();
-        if idle == NEVER || stamp.deadline >= stamp.hard || stamp.deadline - now >= idle {
+        if idle == NEVER || stamp.deadline >= stamp.hard || stamp.deadline - now > idle {
             return None;
         }
         let deadline = stamp.hard.min(idle_deadline(now, idle));

@@ -255,22 +255,18 @@ impl Quota {
 
     /// The text of the error when there is no room.
     pub(crate) fn full(&self, objects: usize) -> String {
-        // The text names the limit that was exceeded, since there are two.
+        // The caller doesn't know which of the limits was exceeded, so the text names those that
+        // there are.
         let (most, heaviest) = (self.max_size(), self.max_memory());
-        if objects >= most {
-            format!("the table is full: its max_size is {most}, and it evicts nothing")
-        } else {
-            format!(
-                "the table has no room for this: its max_memory is {heaviest} bytes, of which it \
-                 has {}, its max_size is {}, of which it has {objects}, and it evicts nothing",
-                self.weight(),
-                if most == usize::MAX {
-                    "infinity".to_owned()
-                } else {
-                    most.to_string()
-                }
-            )
+        let mut limits = String::new();
+        if most != usize::MAX {
+            limits += &format!("its max_size is {most}, of which it has {objects}, ");
         }
+        if heaviest != usize::MAX {
+            let weight = self.weight();
+            limits += &format!("its max_memory is {heaviest} bytes, of which it has {weight}, ");
+        }
+        format!("the table has no room for this: {limits}and it evicts nothing")
     }
 
     /// Whether writes are refused when there is no room.

@@ -76,6 +76,7 @@ mod differences;
 mod feed;
 mod filter;
 mod followers;
+mod gaps;
 mod history;
 mod in_place;
 mod key_locks;

@@ -9,6 +9,7 @@
 //! of the view's writes, when it is certain that the write follows. A write without one forgets
 //! the lifetime that an earlier write gave the key.
 
+use super::gaps::{Gap, Gaps};
 use super::sorted_key::SortedKey;
 use super::undo::{self, Override, Record};
 use larder_index::sync::{Mutex, MutexGuard};
@@ -69,8 +70,8 @@ pub(super) struct Records {
     of: BTreeMap<SortedKey, OwnWrite>,
     /// The lifetime that comes with the next write.
     announced: Option<GivenLifetime>,
-    /// A position below which the view has no entry, and the key there.
-    front: Option<(Vec<u8>, SortedKey)>,
+    /// Where the view has no entries.
+    gaps: Gaps,
     /// The number of writes.
     count: u64,
 }
@@ -85,15 +86,12 @@ impl Records {
         self.of.len()
     }
 
-    /// Counts a write of a key. If it `adds` an object that the view didn't have, the front is
-    /// forgotten, unless the key is after it.
+    /// Counts a write of a key. If it `adds` an object that the view didn't have, the gap in which
+    /// the key lies is forgotten.
     fn note_write(&mut self, key: &SortedKey, adds: bool, ordered: bool) {
         self.count += 1;
-        let is_before = |(_, front): &(Vec<u8>, SortedKey)| {
-            key <= front || (!ordered && key.word() == front.word())
-        };
-        if adds && self.front.as_ref().is_some_and(is_before) {
-            self.front = None;
+        if adds {
+            self.gaps.forget(key, ordered);
         }
     }
 
@@ -185,20 +183,21 @@ impl Writes {
         self.add_bytes(more);
     }
 
-    /// A position below which the view has no entry, if one is known, and the number of writes.
-    pub(super) fn front(&self) -> (Option<Vec<u8>>, u64) {
+    /// The gap in which a scan begins, if one is known, and the number of writes.
+    pub(super) fn gap_at(&self, start: Start<'_>, direction: Direction) -> (Option<Gap>, u64) {
         let records = self.records.lock();
-        let front = records.front.as_ref();
-        (front.map(|(position, _)| position.clone()), records.count)
+        (records.gaps.at(start, direction), records.count)
     }
 
-    /// Called after a scan of the view, which has found nothing below a position. `count` is the
-    /// number of writes before the scan. If there have been others since, this does nothing.
-    pub(super) fn set_front(&self, position: Vec<u8>, count: u64) {
-        let key = self.sorted_at(&position);
+    /// Called after a scan of the view, which has found nothing between two positions, of which the
+    /// second one is excluded. `count` is the number of writes before the scan. If there have been
+    /// others since, this does nothing.
+    pub(super) fn add_gap(&self, gap: Gap, count: u64) {
+        let low = self.sorted_at(&gap.from);
+        let high = gap.to.as_ref().map(|to| self.sorted_at(to));
         let mut records = self.records.lock();
         if records.count == count {
-            records.front = Some((position, key));
+            records.gaps.add(gap, low, high);
         }
     }
 
@@ -491,19 +490,24 @@ mod tests {
         }
     }
 
-    /// What changes an object that is there, or adds one after the front, leaves the front.
+    /// What changes an object that is there, or adds one elsewhere, leaves a gap.
     #[test]
-    fn the_front_is_forgotten_if_an_object_is_added_before_it() {
+    fn a_gap_is_forgotten_if_an_object_is_added_there() {
         let seed = Seed::random();
         let writes = Writes::new(true);
+        let gap = || Gap {
+            from: b"f".to_vec(),
+            to: Some(b"m".to_vec()),
+        };
         let put = |bytes: &[u8], adds: bool| {
             let (key, hash) = (keys::with_hash(&seed, true, bytes), seed.hash(bytes));
             writes.put(key, hash, Override::Value(b"value"), (!adds, adds));
-            writes.front().0
+            writes.gap_at(Start::At(b"g"), Direction::Forward).0
         };
-        writes.set_front(b"m".to_vec(), 0);
-        assert_eq!(put(b"m", false), Some(b"m".to_vec()));
-        assert_eq!(put(b"n", true), Some(b"m".to_vec()));
+        writes.add_gap(gap(), 0);
+        assert_eq!(put(b"g", false), Some(gap()));
+        assert_eq!(put(b"n", true), Some(gap()));
+        assert_eq!(put(b"e", true), Some(gap()));
         assert_eq!(put(b"l", true), None);
     }
 }

@@ -279,8 +279,9 @@ impl Merged<dyn Unique> {
         Some(from.position != before || after.as_deref() != next)
     }
 
-    /// Passes entries from a position with this rank to the n-th one, and copies that. `None` if
-    /// the budget is exhausted; the next call then begins where this one has ended.
+    /// Passes entries from a position with this rank to the n-th one, and copies that. If many were
+    /// left out on the path, puts a checkpoint at its end. `None` if the budget is exhausted; the
+    /// next call then begins where this one has ended.
     fn pass<'g>(
         &'g self,
         guard: &'g Guard,
@@ -298,12 +299,16 @@ impl Merged<dyn Unique> {
         let mut read = Batch::default().with_want((left as usize).saturating_add(1).min(MOST));
         read.may_pause = true;
         Unique::scan(self, guard, start, direction, &mut read);
-        let mut at = Vec::new();
+        let (mut at, mut left_out) = (Vec::new(), 0);
         loop {
+            left_out += read.skipped;
             // The entry is in this batch.
             if let Some(i) = usize::try_from(left).ok().filter(|&i| i < read.len()) {
                 let (key, value) = read.entry(i);
                 batch.push(key, value);
+                if left_out >= SEGMENT {
+                    self.overrides.checkpoints.put(key, n);
+                }
                 return Some(true);
             }
             if read.done {

@@ -65,7 +65,7 @@
 //! (Tu et al., SOSP 2013).
 
 mod apply;
-mod front;
+mod gaps;
 mod keyed;
 mod priority;
 mod reads;

@@ -17,6 +17,8 @@ public final class Input {
     /** Where the item ends that is being read. */
     private int end;
     private boolean isInteger;
+    /** Whether bytes were to be read where an integer is. */
+    private boolean hasRefusedBytes;
 
     Input() {}
 
@@ -35,6 +37,7 @@ public final class Input {
     /** How many bytes are left. */
     public int remaining() {
         if (isInteger) {
+            hasRefusedBytes = true;
             throw new LarderException("what is stored is an integer, and the codec reads bytes");
         }
         return end - at;
@@ -107,6 +110,22 @@ public final class Input {
     /** Appends what was read from a place on to a list of items. */
     void copyTo(Output items, int from) {
         items.items(bytes, from, at - from);
+    }
+
+    /** An item that is an integer. */
+    static Input ofInteger() {
+        return new Input().of(new byte[] {Output.INTEGER, 0, 0, 0, 0, 0, 0, 0, 0});
+    }
+
+    /** Whether a codec fails since it reads bytes, and the item is an integer. */
+    boolean isReadAsBytes(Codec<?> codec) {
+        try {
+            item(codec);
+            return false;
+        } catch (RuntimeException e) {
+            // Another codec may have no value for this number.
+            return hasRefusedBytes;
+        }
     }
 
     /** A copy of what was read. */

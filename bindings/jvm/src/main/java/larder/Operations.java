@@ -66,6 +66,8 @@ public final class Operations {
     /**
      * Adds to the integer under a key, 0 where there is none, as {@link LarderTable#addAndGet}: the
      * sum wraps. If the value is no integer, {@link #commit} throws a {@link LarderException}.
+     *
+     * @throws LarderException if the codec of values reads bytes
      */
     public <K> Operations add(LarderTable<K, ?> table, K key, long increment) {
         return step(ADD, table, key, steps -> sum(table, increment, steps));

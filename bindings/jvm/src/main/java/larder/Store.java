@@ -264,9 +264,20 @@ sealed class Store<K, V> permits LongStore, BytesStore {
         });
     }
 
-    /** How the native library adds: 1 if sums wrap as an int does, so that the codec reads them. */
+    /**
+     * How the native library adds: 1 if sums wrap as an int does, so that the codec reads them.
+     *
+     * @throws LarderException if the codec reads bytes: it couldn't read a sum where no row was
+     */
     int sums() {
-        return values == Codec.INTEGER ? 1 : 0;
+        if (values == Codec.INTEGER) {
+            return 1;
+        }
+        if (values != Codec.LONG && Input.ofInteger().isReadAsBytes(values)) {
+            checkOpen();
+            throw new LarderException("the codec of values reads bytes, and a sum is an integer");
+        }
+        return 0;
     }
 
     /** Puts rows at once. The function checks a key, and gives it back. */

@@ -21,7 +21,7 @@ abstract class WritableRows<K, V> extends QueriedRows<K, V> {
     /**
      * Adds to the integer under a key, 0 where there is none, and gives the sum, which wraps as
      * Java's does: as an int if the codec is {@link Codec#INTEGER}, else as a long. Atomic. A
-     * {@link LarderException} if the value is no integer.
+     * {@link LarderException} if the value is no integer, or the codec of values reads bytes.
      */
     public long addAndGet(K key, long increment) {
         return store.add(checked(key), increment);

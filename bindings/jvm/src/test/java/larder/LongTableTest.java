@@ -7,6 +7,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Map;
 import java.util.Random;
 import java.util.TreeMap;
 import org.junit.jupiter.api.Test;
@@ -133,7 +134,12 @@ class LongTableTest {
             String text =
                     assertThrows(LarderException.class, () -> table.addAndGet("a", 1)).getMessage();
             assertTrue(text.contains("bytes"), text);
-            assertEquals("b", table.get("a"));
+            // Nor does one begin where there is no row: it could not be read.
+            Operations list = new Operations();
+            assertThrows(LarderException.class, () -> table.addAndGet("c", 1));
+            assertThrows(LarderException.class, () -> list.add(table, "c", 1));
+            assertTrue(list.commit().isEmpty());
+            assertEquals(Map.of("a", "b"), table);
             assertThrows(NullPointerException.class, () -> table.put(null, "b"));
             assertThrows(NullPointerException.class, () -> table.put("a", null));
             assertThrows(ClassCastException.class, () -> table.get(7));
