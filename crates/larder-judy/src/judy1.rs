@@ -1,12 +1,11 @@
 //! Judy1: a set of words.
 
 use std::fmt;
-use std::ops::RangeBounds;
 
 use crate::layout::Set;
 use crate::ops::seek::Found;
 use crate::tree::Tree;
-use crate::upkeep::{made_of, upkeep, walks};
+use crate::upkeep::{made_of, reads, upkeep};
 use crate::Stats;
 
 /// A sorted set of `u64`.
@@ -54,22 +53,6 @@ impl Judy1 {
         Judy1 { tree: Tree::new() }
     }
 
-    /// How many indexes there are. O(1).
-    pub fn len(&self) -> u64 {
-        self.tree.len()
-    }
-
-    /// Whether there are none. O(1).
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// Whether an index is there.
-    #[inline]
-    pub fn contains(&self, key: u64) -> bool {
-        self.tree.get(key).is_some()
-    }
-
     /// Inserts an index, and returns whether it is new.
     #[inline]
     pub fn insert(&mut self, key: u64) -> bool {
@@ -82,71 +65,7 @@ impl Judy1 {
         self.tree.remove(key).is_some()
     }
 
-    /// The least index.
-    pub fn first(&self) -> Option<u64> {
-        self.at_or_after(0)
-    }
-
-    /// The greatest index.
-    pub fn last(&self) -> Option<u64> {
-        self.at_or_before(u64::MAX)
-    }
-
-    /// The least index not below `key`.
-    #[inline]
-    pub fn at_or_after(&self, key: u64) -> Option<u64> {
-        self.tree.seek::<true>(key).map(index)
-    }
-
-    /// The least index above `key`.
-    #[inline]
-    pub fn after(&self, key: u64) -> Option<u64> {
-        self.tree.beyond::<true>(key).map(index)
-    }
-
-    /// The greatest index not above `key`.
-    #[inline]
-    pub fn at_or_before(&self, key: u64) -> Option<u64> {
-        self.tree.seek::<false>(key).map(index)
-    }
-
-    /// The greatest index below `key`.
-    #[inline]
-    pub fn before(&self, key: u64) -> Option<u64> {
-        self.tree.beyond::<false>(key).map(index)
-    }
-
-    /// The least missing index not below `key`. Full subtrees are passed over: O(256 W).
-    pub fn empty_at_or_after(&self, key: u64) -> Option<u64> {
-        self.tree.empty::<true>(key)
-    }
-
-    /// The least missing index above `key`. O(256 W).
-    pub fn empty_after(&self, key: u64) -> Option<u64> {
-        self.tree.empty_beyond::<true>(key)
-    }
-
-    /// The greatest missing index not above `key`. O(256 W).
-    pub fn empty_at_or_before(&self, key: u64) -> Option<u64> {
-        self.tree.empty::<false>(key)
-    }
-
-    /// The greatest missing index below `key`. O(256 W).
-    pub fn empty_before(&self, key: u64) -> Option<u64> {
-        self.tree.empty_beyond::<false>(key)
-    }
-
-    /// How many indexes there are in a range, by adding up the counts of whole subtrees. O(128 W).
-    pub fn count(&self, range: impl RangeBounds<u64>) -> u64 {
-        self.tree.count(range)
-    }
-
-    /// The index that has `n` indexes below it. O(256 W).
-    pub fn nth(&self, n: u64) -> Option<u64> {
-        self.tree.nth(n).map(index)
-    }
-
-    walks!(u64, index);
+    reads!(u64, index);
 
     upkeep!(
         tree,

@@ -1,12 +1,11 @@
 //! JudyL: words under words.
 
 use std::fmt;
-use std::ops::RangeBounds;
 
 use crate::layout::Map;
 use crate::ops::seek::Found;
 use crate::tree::Tree;
-use crate::upkeep::{made_of, upkeep, walks};
+use crate::upkeep::{made_of, reads, upkeep};
 use crate::Stats;
 
 /// A sorted map of `u64` to `u64`.
@@ -54,26 +53,10 @@ impl JudyL {
         JudyL { tree: Tree::new() }
     }
 
-    /// How many indexes there are. O(1).
-    pub fn len(&self) -> u64 {
-        self.tree.len()
-    }
-
-    /// Whether there are none. O(1).
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
     /// The value of an index.
     #[inline]
     pub fn get(&self, key: u64) -> Option<u64> {
         self.tree.get(key).flatten().copied()
-    }
-
-    /// Whether an index is there.
-    #[inline]
-    pub fn contains(&self, key: u64) -> bool {
-        self.tree.get(key).is_some()
     }
 
     /// The value of an index, to be written.
@@ -105,71 +88,7 @@ impl JudyL {
         self.tree.remove(key)
     }
 
-    /// The least index.
-    pub fn first(&self) -> Option<(u64, u64)> {
-        self.at_or_after(0)
-    }
-
-    /// The greatest index.
-    pub fn last(&self) -> Option<(u64, u64)> {
-        self.at_or_before(u64::MAX)
-    }
-
-    /// The least index not below `key`.
-    #[inline]
-    pub fn at_or_after(&self, key: u64) -> Option<(u64, u64)> {
-        self.tree.seek::<true>(key).map(pair)
-    }
-
-    /// The least index above `key`.
-    #[inline]
-    pub fn after(&self, key: u64) -> Option<(u64, u64)> {
-        self.tree.beyond::<true>(key).map(pair)
-    }
-
-    /// The greatest index not above `key`.
-    #[inline]
-    pub fn at_or_before(&self, key: u64) -> Option<(u64, u64)> {
-        self.tree.seek::<false>(key).map(pair)
-    }
-
-    /// The greatest index below `key`.
-    #[inline]
-    pub fn before(&self, key: u64) -> Option<(u64, u64)> {
-        self.tree.beyond::<false>(key).map(pair)
-    }
-
-    /// The least missing index not below `key`. Full subtrees are passed over: O(256 W).
-    pub fn empty_at_or_after(&self, key: u64) -> Option<u64> {
-        self.tree.empty::<true>(key)
-    }
-
-    /// The least missing index above `key`. O(256 W).
-    pub fn empty_after(&self, key: u64) -> Option<u64> {
-        self.tree.empty_beyond::<true>(key)
-    }
-
-    /// The greatest missing index not above `key`. O(256 W).
-    pub fn empty_at_or_before(&self, key: u64) -> Option<u64> {
-        self.tree.empty::<false>(key)
-    }
-
-    /// The greatest missing index below `key`. O(256 W).
-    pub fn empty_before(&self, key: u64) -> Option<u64> {
-        self.tree.empty_beyond::<false>(key)
-    }
-
-    /// How many indexes there are in a range, by adding up the counts of whole subtrees. O(128 W).
-    pub fn count(&self, range: impl RangeBounds<u64>) -> u64 {
-        self.tree.count(range)
-    }
-
-    /// The index that has `n` indexes below it. O(256 W).
-    pub fn nth(&self, n: u64) -> Option<(u64, u64)> {
-        self.tree.nth(n).map(pair)
-    }
-
-    walks!((u64, u64), pair);
+    reads!((u64, u64), pair);
 
     upkeep!(
         tree,

@@ -38,9 +38,90 @@ macro_rules! upkeep {
     };
 }
 
-/// The iterators of an array of words: `walks!(ITEM, what makes one of a cursor's step)`.
-macro_rules! walks {
+/// What reads an array of words: `reads!(ITEM, what makes one of what is found)`.
+macro_rules! reads {
     ($item:ty, $made:path) => {
+        /// How many indexes there are. O(1).
+        pub fn len(&self) -> u64 {
+            self.tree.len()
+        }
+
+        /// Whether there are none. O(1).
+        pub fn is_empty(&self) -> bool {
+            self.len() == 0
+        }
+
+        /// Whether an index is there.
+        #[inline]
+        pub fn contains(&self, key: u64) -> bool {
+            self.tree.get(key).is_some()
+        }
+
+        /// The least index.
+        pub fn first(&self) -> Option<$item> {
+            self.at_or_after(0)
+        }
+
+        /// The greatest index.
+        pub fn last(&self) -> Option<$item> {
+            self.at_or_before(u64::MAX)
+        }
+
+        /// The least index not below `key`.
+        #[inline]
+        pub fn at_or_after(&self, key: u64) -> Option<$item> {
+            self.tree.seek::<true>(key).map($made)
+        }
+
+        /// The least index above `key`.
+        #[inline]
+        pub fn after(&self, key: u64) -> Option<$item> {
+            self.tree.beyond::<true>(key).map($made)
+        }
+
+        /// The greatest index not above `key`.
+        #[inline]
+        pub fn at_or_before(&self, key: u64) -> Option<$item> {
+            self.tree.seek::<false>(key).map($made)
+        }
+
+        /// The greatest index below `key`.
+        #[inline]
+        pub fn before(&self, key: u64) -> Option<$item> {
+            self.tree.beyond::<false>(key).map($made)
+        }
+
+        /// The least missing index not below `key`. Full subtrees are passed over: O(256 W).
+        pub fn empty_at_or_after(&self, key: u64) -> Option<u64> {
+            self.tree.empty::<true>(key)
+        }
+
+        /// The least missing index above `key`. O(256 W).
+        pub fn empty_after(&self, key: u64) -> Option<u64> {
+            self.tree.empty_beyond::<true>(key)
+        }
+
+        /// The greatest missing index not above `key`. O(256 W).
+        pub fn empty_at_or_before(&self, key: u64) -> Option<u64> {
+            self.tree.empty::<false>(key)
+        }
+
+        /// The greatest missing index below `key`. O(256 W).
+        pub fn empty_before(&self, key: u64) -> Option<u64> {
+            self.tree.empty_beyond::<false>(key)
+        }
+
+        /// How many indexes there are in a range, by adding up the counts of whole subtrees. O(128
+        /// W).
+        pub fn count(&self, range: impl std::ops::RangeBounds<u64>) -> u64 {
+            self.tree.count(range)
+        }
+
+        /// The index that has `n` indexes below it. O(256 W).
+        pub fn nth(&self, n: u64) -> Option<$item> {
+            self.tree.nth(n).map($made)
+        }
+
         /// All indexes in order.
         pub fn iter(&self) -> impl Iterator<Item = $item> + '_ {
             self.iter_from(0)
@@ -87,4 +168,4 @@ macro_rules! made_of {
     };
 }
 
-pub(crate) use {made_of, upkeep, walks};
+pub(crate) use {made_of, reads, upkeep};

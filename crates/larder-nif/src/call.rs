@@ -13,6 +13,7 @@ use crate::heap::Heap;
 use crate::layout;
 use crate::sys::*;
 use crate::terms::atoms::{self, Known};
+use crate::terms::encode::Unreadable;
 use larder::Error;
 use larder_term::Atom;
 use std::cell::Cell;
@@ -72,6 +73,13 @@ pub type Reply = Result<Word, Raise>;
 
 /// A plain badarg.
 pub const BADARG: Raise = Raise::Cause(atoms::NONE);
+
+/// A term that can't be read is a bad argument.
+impl From<Unreadable> for Raise {
+    fn from(_: Unreadable) -> Self {
+        BADARG
+    }
+}
 
 /// Runs a function of the library.
 ///
@@ -206,6 +214,18 @@ impl Call<'_> {
 pub fn tuple(env: *mut Env, terms: &[Word]) -> Word {
     // SAFETY: all terms belong to `env`, which the caller may use.
     unsafe { enif_make_tuple_from_array(env, terms.as_ptr(), terms.len() as u32) }
+}
+
+/// Calls `f` with each element of a list. A bad argument if the list is improper, which shows after
+/// its elements.
+#[inline]
+pub fn each(list: Word, f: impl FnMut(Word) -> Result<(), Raise>) -> Result<(), Raise> {
+    let mut elements = layout::elements(list);
+    elements.by_ref().try_for_each(f)?;
+    match elements.rest {
+        layout::NIL => Ok(()),
+        _ => Err(BADARG),
+    }
 }
 
 /// `true` or `false`.

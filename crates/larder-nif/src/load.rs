@@ -153,12 +153,8 @@ struct Given {
 /// NativeRecords, ChecksDefaults]`.
 fn given(list: Word) -> Given {
     // The list has a fixed order. What is missing at its end is absent.
-    let mut rest = list;
-    let mut next = || {
-        let (head, tail) = layout::cell(rest)?;
-        rest = tail;
-        Some(head)
-    };
+    let mut given = layout::elements(list);
+    let mut next = || given.next();
     let (alias, fun) = (next(), next());
     let free = [(); 2].map(|()| next().unwrap_or(layout::NIL));
     let exports = [(); 2].map(|()| next());
@@ -182,13 +178,10 @@ fn given(list: Word) -> Given {
 
 /// The text of a list of bytes; `None` for any other term.
 fn text(list: Word) -> Option<String> {
-    let mut bytes = Vec::new();
-    let mut rest = list;
-    while let Some((head, tail)) = layout::cell(rest) {
-        bytes.push(u8::try_from(layout::small(head)?).ok()?);
-        rest = tail;
-    }
+    let mut elements = layout::elements(list);
+    let byte = |element| u8::try_from(layout::small(element)?).ok();
+    let bytes = elements.by_ref().map(byte).collect::<Option<_>>()?;
     String::from_utf8(bytes)
         .ok()
-        .filter(|_| rest == layout::NIL)
+        .filter(|_| elements.rest == layout::NIL)
 }

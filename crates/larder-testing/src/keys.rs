@@ -199,5 +199,11 @@ pub fn scan_multi(index: &dyn Multi, start: Start<'_>, direction: Direction) -> 
     scan_all(&mut scan, start, direction)
 }
 
+/// These, in order.
+pub fn sorted<T: Ord>(mut all: Vec<T>) -> Vec<T> {
+    all.sort();
+    all
+}
+
 /// Both directions.
 pub const DIRECTIONS: [Direction; 2] = [Direction::Forward, Direction::Backward];

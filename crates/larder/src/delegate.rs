@@ -1,40 +1,47 @@
 //! The methods that a layer over an index delegates to it.
 //!
 //! Secondary indexes ([`indexes`](crate::indexes)) and versions ([`versions`](crate::versions)) are
-//! layers: types that implement an index's trait over another index, their field `index`, and add
-//! something to its writes. Scans and positions stay as they are. Each macro is used in an `impl`
-//! of the trait that it is named after, and implements these methods.
+//! layers: types that implement an index's trait over another index, one of their fields, and add
+//! something to its writes. Scans and positions mostly stay as they are. Each macro is used in an
+//! `impl` of a trait, and implements some of its methods by those of the field.
 
-/// The methods of [`Container`](larder_index::Container) that say how much there is.
-macro_rules! delegate_container {
-    () => {
-        fn len(&self) -> usize {
-            self.index.len()
-        }
-
-        fn stats(&self) -> larder_index::Stats {
-            self.index.stats()
-        }
-
+/// The methods of [`Container`](larder_index::Container) about the room that there is.
+macro_rules! delegate_room {
+    ($index:ident) => {
         fn limit(&self) -> Option<usize> {
-            self.index.limit()
+            self.$index.limit()
         }
 
         fn expect_keys(&self, now: usize, soon: usize) {
-            self.index.expect_keys(now, soon);
+            self.$index.expect_keys(now, soon);
         }
 
         fn freeze(&self, on: bool) {
-            self.index.freeze(on);
+            self.$index.freeze(on);
         }
+    };
+}
+
+/// The methods of [`Container`](larder_index::Container) that say how much there is.
+macro_rules! delegate_container {
+    ($index:ident) => {
+        fn len(&self) -> usize {
+            self.$index.len()
+        }
+
+        fn stats(&self) -> larder_index::Stats {
+            self.$index.stats()
+        }
+
+        $crate::delegate::delegate_room!($index);
     };
 }
 
 /// The methods that [`Unique`](larder_index::Unique) and [`Multi`](larder_index::Multi) both have.
 macro_rules! delegate_scans {
-    () => {
+    ($index:ident) => {
         fn prefetch(&self, guard: &larder_index::Guard, keys: &[larder_index::Key<'_>]) {
-            self.index.prefetch(guard, keys);
+            self.$index.prefetch(guard, keys);
         }
 
         fn scan<'g>(
@@ -44,7 +51,7 @@ macro_rules! delegate_scans {
             direction: larder_index::Direction,
             batch: &mut larder_index::Batch<'g>,
         ) {
-            self.index.scan(guard, start, direction, batch);
+            self.$index.scan(guard, start, direction, batch);
         }
 
         fn is_unchanged(
@@ -53,19 +60,29 @@ macro_rules! delegate_scans {
             key: larder_index::Key<'_>,
             seen: larder_index::Seen,
         ) -> bool {
-            self.index.is_unchanged(guard, key, seen)
+            self.$index.is_unchanged(guard, key, seen)
+        }
+    };
+}
+
+/// The methods of [`Unique`](larder_index::Unique) about the order of its entries.
+macro_rules! delegate_order {
+    ($index:ident) => {
+        fn is_ordered(&self) -> bool {
+            self.$index.is_ordered()
+        }
+
+        fn position(&self, key: larder_index::Key<'_>, out: &mut Vec<u8>) {
+            self.$index.position(key, out);
         }
     };
 }
 
 /// The methods of [`Unique`](larder_index::Unique) that go from entry to entry.
 macro_rules! delegate_unique {
-    () => {
-        $crate::delegate::delegate_scans!();
-
-        fn is_ordered(&self) -> bool {
-            self.index.is_ordered()
-        }
+    ($index:ident) => {
+        $crate::delegate::delegate_scans!($index);
+        $crate::delegate::delegate_order!($index);
 
         fn step<'g>(
             &'g self,
@@ -74,7 +91,7 @@ macro_rules! delegate_unique {
             direction: larder_index::Direction,
             batch: &mut larder_index::Batch<'g>,
         ) -> bool {
-            self.index.step(guard, key, direction, batch)
+            self.$index.step(guard, key, direction, batch)
         }
 
         fn sample<'g>(
@@ -83,43 +100,28 @@ macro_rules! delegate_unique {
             point: u64,
             batch: &mut larder_index::Batch<'g>,
         ) -> u64 {
-            self.index.sample(guard, point, batch)
+            self.$index.sample(guard, point, batch)
         }
 
         fn ranked(&self) -> Option<&dyn larder_index::Ranked> {
-            self.index.ranked()
-        }
-
-        fn position(&self, key: larder_index::Key<'_>, out: &mut Vec<u8>) {
-            self.index.position(key, out);
+            self.$index.ranked()
         }
     };
 }
 
-/// The methods of [`Multi`](larder_index::Multi) that go from entry to entry.
-macro_rules! delegate_multi {
-    () => {
-        $crate::delegate::delegate_scans!();
-
-        fn step<'g>(
-            &'g self,
-            guard: &'g larder_index::Guard,
-            key: Option<larder_index::Key<'_>>,
-            batch: &mut larder_index::Batch<'g>,
-        ) -> bool {
-            self.index.step(guard, key, batch)
-        }
-
+/// The methods of [`Multi`](larder_index::Multi) about positions and numbers of entries.
+macro_rules! delegate_positions {
+    ($index:ident) => {
         fn first_position(&self, key: larder_index::Key<'_>, out: &mut Vec<u8>) {
-            self.index.first_position(key, out);
+            self.$index.first_position(key, out);
         }
 
         fn last_position(&self, key: larder_index::Key<'_>, out: &mut Vec<u8>) {
-            self.index.last_position(key, out);
+            self.$index.last_position(key, out);
         }
 
         fn entry_position(&self, batch: &larder_index::Batch, i: usize, out: &mut Vec<u8>) {
-            self.index.entry_position(batch, i, out);
+            larder_index::Multi::entry_position(&*self.$index, batch, i, out);
         }
 
         fn push_entry(
@@ -129,53 +131,42 @@ macro_rules! delegate_multi {
             value: &[u8],
             number: u64,
         ) {
-            self.index.push_entry(batch, key, value, number);
+            self.$index.push_entry(batch, key, value, number);
         }
 
         fn entry_number(&self, batch: &larder_index::Batch, i: usize) -> u64 {
-            self.index.entry_number(batch, i)
+            self.$index.entry_number(batch, i)
         }
 
         fn key_position<'p>(&self, position: &'p [u8]) -> &'p [u8] {
-            self.index.key_position(position)
+            larder_index::Multi::key_position(&*self.$index, position)
         }
 
         fn comparable<'p>(&self, position: &'p [u8]) -> &'p [u8] {
-            self.index.comparable(position)
+            larder_index::Multi::comparable(&*self.$index, position)
         }
     };
 }
 
-/// The methods of [`Objects`](larder_index::Objects) that change no object. The field with the
-/// objects is `objects`.
-macro_rules! delegate_objects {
-    () => {
-        fn count(&self) -> usize {
-            self.objects.count()
+/// The methods of [`Multi`](larder_index::Multi) that go from entry to entry.
+macro_rules! delegate_multi {
+    ($index:ident) => {
+        $crate::delegate::delegate_scans!($index);
+
+        fn step<'g>(
+            &'g self,
+            guard: &'g larder_index::Guard,
+            key: Option<larder_index::Key<'_>>,
+            batch: &mut larder_index::Batch<'g>,
+        ) -> bool {
+            self.$index.step(guard, key, batch)
         }
 
-        fn is_empty(&self) -> bool {
-            self.objects.is_empty()
-        }
-
-        fn each(&self, f: &mut dyn FnMut(usize, &[u8]) -> bool) {
-            self.objects.each(f);
-        }
-
-        fn each_numbered(&self, f: &mut dyn FnMut(u64, &[u8])) {
-            self.objects.each_numbered(f);
-        }
-
-        fn begin_change(&mut self) {
-            self.objects.begin_change();
-        }
-
-        fn find(&self, value: &[u8], same: &mut dyn FnMut(&[u8]) -> bool) -> bool {
-            self.objects.find(value, same)
-        }
+        $crate::delegate::delegate_positions!($index);
     };
 }
 
 pub(crate) use {
-    delegate_container, delegate_multi, delegate_objects, delegate_scans, delegate_unique,
+    delegate_container, delegate_multi, delegate_order, delegate_positions, delegate_room,
+    delegate_scans, delegate_unique,
 };

@@ -68,6 +68,7 @@ mod index;
 mod indexes;
 mod keys;
 mod local;
+mod noted;
 mod objects;
 mod ops;
 mod options;

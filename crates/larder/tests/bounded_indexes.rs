@@ -1,32 +1,19 @@
 //! Secondary indexes of bounded tables: what is expired is in no answer by an index, leaves the
 //! indexes when it leaves the table, and gives up its values of unique indexes at once.
 
+mod units;
+
 use larder::api::{Index, Larder, Table};
 use larder::host::{Budget, IndexBuild, IndexDefinition, IndexOn, Step};
 use larder::{advance_clock, Error};
 use larder_term::{term, Atom, Term};
 use larder_testing::environment::times;
 use larder_testing::random::Random;
+use larder_testing::sorted;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard};
 use std::thread;
-use std::time::{Duration, Instant};
-
-/// The clock is the whole program's: one test at a time.
-static ALONE: Mutex<()> = Mutex::new(());
-
-fn alone() -> MutexGuard<'static, ()> {
-    ALONE
-        .lock()
-        .unwrap_or_else(|poisoned| poisoned.into_inner())
-}
-
-/// Much longer than a test takes.
-const UNIT: u64 = 1_000_000;
-
-fn units(n: u64) -> Duration {
-    Duration::from_millis(n * UNIT)
-}
+use std::time::Duration;
+use units::{alone, settles, units, UNIT};
 
 fn bounded(ordered: bool, indexes: &[Index]) -> Table {
     let builder = Larder::new().table("t").ttl(units(5));
@@ -44,19 +31,10 @@ fn row(key: i64, value: i64) -> Term {
     Term::tuple([Term::from(key), Term::from(value), term!([tag])])
 }
 
-fn sorted(mut rows: Vec<Term>) -> Vec<Term> {
-    rows.sort();
-    rows
-}
-
 /// Has all that is due removed; the expirer may be dealing with the last.
 fn settle(table: &Table) {
     while table.engine_table().remove_expired().expect("a table").1 {}
-    let (begun, rows) = (Instant::now(), table.to_vec().expect("a table").len());
-    while table.len() != rows && begun.elapsed() < Duration::from_secs(20) {
-        std::thread::sleep(Duration::from_millis(1));
-    }
-    assert_eq!(table.len(), rows);
+    settles(table, table.to_vec().expect("a table").len());
 }
 
 #[test]

@@ -2,30 +2,17 @@
 //! what was not expired at its instant; what expires is removed, and its event delivered; nothing
 //! fresh is.
 
+mod units;
+
 use larder::api::{Event, Feed, FeedOptions, Larder, Snapshot, Table};
 use larder::host::read_header;
 use larder::{advance_clock, Bounds, Error, TimeLeft};
 use larder_term::{term, Term};
 use larder_testing::random::Random;
+use larder_testing::sorted;
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant};
-
-/// The clock is the whole program's: one test at a time.
-static ALONE: Mutex<()> = Mutex::new(());
-
-fn alone() -> MutexGuard<'static, ()> {
-    ALONE
-        .lock()
-        .unwrap_or_else(|poisoned| poisoned.into_inner())
-}
-
-/// Much longer than a test takes.
-const UNIT: u64 = 1_000_000;
-
-fn units(n: u64) -> Duration {
-    Duration::from_millis(n * UNIT)
-}
+use units::{alone, settles, units, UNIT};
 
 fn pair(key: i64, value: i64) -> Term {
     Term::tuple([Term::from(key), Term::from(value)])
@@ -55,15 +42,6 @@ fn bounded(ordered: bool) -> Table {
 /// Has all that is due removed.
 fn remove(table: &Table) {
     while table.engine_table().remove_expired().unwrap().1 {}
-}
-
-/// Nothing expired is left. The expirer may be dealing with the last.
-fn settles(table: &Table, rows: usize) {
-    let begun = Instant::now();
-    while table.len() != rows && begun.elapsed() < Duration::from_secs(20) {
-        std::thread::sleep(Duration::from_millis(1));
-    }
-    assert_eq!(table.len(), rows);
 }
 
 #[test]
@@ -132,11 +110,6 @@ impl Oracle {
         let row = self.rows.get(&k).filter(|row| row.1 > self.now)?;
         Some(row.0)
     }
-}
-
-fn sorted(mut rows: Vec<Term>) -> Vec<Term> {
-    rows.sort();
-    rows
 }
 
 /// Follows a feed, and has what it tells.

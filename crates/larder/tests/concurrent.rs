@@ -1,7 +1,9 @@
 //! Many threads at once: what must hold whatever they do.
 
+mod kinds;
 mod lists;
 
+use kinds::{table, KINDS};
 use larder::api::{Larder, Table};
 use larder::host::{Budget, Error, Step};
 use larder_term::object::ObjectBuf;
@@ -11,22 +13,14 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
-fn tables(kinds: &[&'static str]) -> Vec<Table> {
+fn tables(kinds: &[&str]) -> Vec<Table> {
     let larder = Larder::new();
-    let make = |kind: &&str| {
-        let builder = larder.table(kind).decentralized_counters();
-        let builder = match *kind {
-            "set" => builder.set(),
-            "ordered_set" => builder.ordered_set(),
-            "bag" => builder.bag(),
-            _ => builder.duplicate_bag(),
-        };
-        builder.create().unwrap()
-    };
-    kinds.iter().map(make).collect()
+    let builder = |kind: &str| larder.table(kind).decentralized_counters();
+    kinds
+        .iter()
+        .map(|kind| table(builder(kind), kind))
+        .collect()
 }
-
-const ALL: [&str; 4] = ["set", "ordered_set", "bag", "duplicate_bag"];
 
 #[test]
 fn no_counter_is_lost() {
@@ -92,7 +86,7 @@ fn half_a_list(t: &Table, n: i64, lists: i64) {
 
 #[test]
 fn a_list_whose_starter_vanishes_is_finished_by_the_next() {
-    for t in tables(&ALL) {
+    for t in tables(&KINDS) {
         for n in [100usize, 1000] {
             t.clear().unwrap();
             let rows: Vec<Term> = (0..n as i64).map(|i| term!({(i), a})).collect();
@@ -153,7 +147,7 @@ fn under(t: &Table, key: i64) -> (i64, usize) {
 fn operations_on_a_key_go_on_beside_a_list() {
     const N: i64 = 10_000;
     const THREADS: i64 = 3;
-    for t in tables(&ALL) {
+    for t in tables(&KINDS) {
         let unique = t.engine_table().kind().is_unique();
         t.insert(&term!({5000, 1})).unwrap();
         let rows: Vec<Term> = (0..N).map(|i| term!({(i % 9000), 1000, (i)})).collect();
@@ -215,7 +209,7 @@ fn one_key(t: &Table, key: i64, unique: bool) {
 /// own wait.
 #[test]
 fn a_new_list_is_decided_at_one_instant() {
-    for t in tables(&ALL) {
+    for t in tables(&KINDS) {
         let table = t.engine_table();
         let who = table.owner();
         let encoded = |key: i64| {
@@ -247,7 +241,7 @@ fn a_new_list_is_decided_at_one_instant() {
 #[test]
 fn a_list_of_large_objects_takes_several_slices() {
     let large = Term::list((0..100_000).map(Term::from));
-    for t in tables(&ALL) {
+    for t in tables(&KINDS) {
         let rows: Vec<Term> = (0..20i64)
             .map(|i| Term::tuple([Term::from(i), large.clone()]))
             .collect();
@@ -266,7 +260,7 @@ fn a_list_of_large_objects_takes_several_slices() {
 
 #[test]
 fn a_list_that_was_not_begun_is_nothing() {
-    for t in tables(&ALL) {
+    for t in tables(&KINDS) {
         let rows = marked(1000, 0);
         let job = t
             .engine_table()
@@ -278,7 +272,7 @@ fn a_list_that_was_not_begun_is_nothing() {
 
 #[test]
 fn of_many_new_lists_one_is_inserted() {
-    for t in tables(&ALL) {
+    for t in tables(&KINDS) {
         for round in 0..20i64 {
             t.clear().unwrap();
             let winners = AtomicUsize::new(0);
@@ -306,7 +300,7 @@ fn of_many_new_lists_one_is_inserted() {
 
 #[test]
 fn clearing_takes_everything_that_was_inserted_before() {
-    for t in tables(&ALL) {
+    for t in tables(&KINDS) {
         let taken = AtomicUsize::new(0);
         thread::scope(|s| {
             for thread in 0..2i64 {
@@ -337,7 +331,7 @@ fn clearing_takes_everything_that_was_inserted_before() {
 
 #[test]
 fn a_scan_meets_what_stays_exactly_once() {
-    for t in tables(&ALL) {
+    for t in tables(&KINDS) {
         let stay: Vec<Term> = (0..500i64).map(|i| term!({(i * 2), stays})).collect();
         t.insert_all(&stay).unwrap();
         let done = AtomicBool::new(false);
@@ -370,7 +364,7 @@ fn a_scan_meets_what_stays_exactly_once() {
 
 #[test]
 fn each_row_is_taken_once() {
-    for t in tables(&ALL) {
+    for t in tables(&KINDS) {
         let rows = marked(2000, 1);
         t.insert_all(&rows).unwrap();
         let taken = AtomicUsize::new(0);

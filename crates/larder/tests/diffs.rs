@@ -1,29 +1,13 @@
 //! What differs between two snapshots is what a comparison of all their objects finds.
 
-use larder::api::{Event, Larder, Snapshot, Table};
+mod kinds;
+
+use kinds::{table, KINDS};
+use larder::api::{Event, Larder, Snapshot};
 use larder::host::{Budget, Step};
-use larder::{Direction, Error, TableKind};
+use larder::{Direction, Error};
 use larder_term::{term, Term};
 use std::sync::atomic::{AtomicBool, Ordering};
-
-const KINDS: [TableKind; 4] = [
-    TableKind::Set,
-    TableKind::OrderedSet,
-    TableKind::Bag,
-    TableKind::DuplicateBag,
-];
-
-fn table(larder: &Larder, kind: TableKind) -> Table {
-    let builder = larder.table("t");
-    match kind {
-        TableKind::Set => builder.set(),
-        TableKind::OrderedSet => builder.ordered_set(),
-        TableKind::Bag => builder.bag(),
-        TableKind::DuplicateBag => builder.duplicate_bag(),
-    }
-    .create()
-    .unwrap()
-}
 
 fn objects(snapshot: &Snapshot) -> Vec<Term> {
     let rows = snapshot.all_rows(Direction::Forward).unwrap();
@@ -68,7 +52,7 @@ fn check(old: &Snapshot, new: &Snapshot) {
 fn writes_under_way_are_found() {
     for kind in KINDS {
         let larder = Larder::new();
-        let t = table(&larder, kind);
+        let t = table(larder.table(kind), kind);
         let stop = AtomicBool::new(false);
         std::thread::scope(|threads| {
             for writer in 0..3_i64 {
@@ -104,7 +88,7 @@ fn writes_under_way_are_found() {
 fn a_table_that_was_emptied_is_compared_as_a_whole() {
     for kind in KINDS {
         let larder = Larder::new();
-        let t = table(&larder, kind);
+        let t = table(larder.table(kind), kind);
         for i in 0..3000_i64 {
             t.insert(&term!({ (i % 2000), (i) })).unwrap();
         }
@@ -118,7 +102,7 @@ fn a_table_that_was_emptied_is_compared_as_a_whole() {
         check(&full, &empty);
         check(&empty, &again);
         check(&full, &again);
-        let other = table(&larder, kind);
+        let other = table(larder.table(kind), kind);
         let other = other.snapshot().unwrap();
         assert_eq!(full.diff(&other).unwrap_err(), Error::TableType);
     }

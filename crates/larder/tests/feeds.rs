@@ -92,7 +92,7 @@ fn a_mirror_is_the_table() {
         for seed in 1..=4u64 {
             eprintln!("{kind}, seed {seed}");
             let larder = Larder::new();
-            let t = table(&larder, kind);
+            let t = table(larder.table(kind), kind);
             let mut random = Random(0x9E37_79B9_7F4A_7C15 ^ seed);
             let keys = [8, 100, 5_000][seed as usize % 3];
             for _ in 0..100 {
@@ -128,7 +128,7 @@ fn a_mirror_is_the_table() {
 fn mirrors_beside_writers() {
     for kind in KINDS {
         let larder = Larder::new();
-        let t = table(&larder, kind);
+        let t = table(larder.table(kind), kind);
         let stop = AtomicBool::new(false);
         let seeds = AtomicUsize::new(1);
         std::thread::scope(|scope| {
@@ -175,7 +175,7 @@ fn mirrors_beside_writers() {
 #[test]
 fn the_changes_of_one_write_are_one_commit() {
     let larder = Larder::new();
-    let t = table(&larder, "bag");
+    let t = table(larder.table("bag"), "bag");
     let mut feed = t.subscribe().unwrap();
     let rows = [term!({a, 1}), term!({a, 2}), term!({b, 3})];
     t.insert_all(&rows).unwrap();
@@ -194,7 +194,10 @@ fn the_changes_of_one_write_are_one_commit() {
 #[test]
 fn a_transaction_is_one_commit_in_all_its_tables() {
     let larder = Larder::new();
-    let (one, two) = (table(&larder, "set"), table(&larder, "bag"));
+    let (one, two) = (
+        table(larder.table("set"), "set"),
+        table(larder.table("bag"), "bag"),
+    );
     let mut feeds = [one.subscribe().unwrap(), two.subscribe().unwrap()];
     let tables = [one.engine_table(), two.engine_table()];
     let transaction = larder.engine().begin(&tables, larder.owner()).unwrap();
@@ -245,7 +248,7 @@ fn a_commit_in_tables_of_two_larders_is_told_by_the_feed_of_each() {
 fn lost_events_are_reported_and_a_new_snapshot_helps() {
     for kind in KINDS {
         let larder = Larder::new();
-        let t = table(&larder, kind);
+        let t = table(larder.table(kind), kind);
         let options = FeedOptions {
             limit: 10,
             ..FeedOptions::default()
@@ -278,7 +281,7 @@ fn lost_events_are_reported_and_a_new_snapshot_helps() {
 #[test]
 fn a_large_commit_comes_in_parts() {
     let larder = Larder::new();
-    let t = table(&larder, "bag");
+    let t = table(larder.table("bag"), "bag");
     let rows: Vec<Term> = (0..1_200)
         .map(|n| Term::tuple([term!(a), Term::from(n)]))
         .collect();
@@ -300,7 +303,7 @@ fn a_large_commit_comes_in_parts() {
 #[test]
 fn a_commit_after_single_writes_is_whole() {
     let larder = Larder::new();
-    let t = table(&larder, "bag");
+    let t = table(larder.table("bag"), "bag");
     let rows: Vec<Term> = (0..500)
         .map(|n| Term::tuple([term!(a), Term::from(n)]))
         .collect();
@@ -322,7 +325,7 @@ fn a_commit_after_single_writes_is_whole() {
 #[test]
 fn a_commit_is_whole_or_lost() {
     let larder = Larder::new();
-    let t = table(&larder, "bag");
+    let t = table(larder.table("bag"), "bag");
     let options = FeedOptions {
         limit: 4,
         ..FeedOptions::default()
@@ -349,7 +352,7 @@ fn a_commit_is_whole_or_lost() {
 fn many_events_are_dropped_at_once() {
     for limit in [10, 300, 2_000] {
         let larder = Larder::new();
-        let t = table(&larder, "set");
+        let t = table(larder.table("set"), "set");
         let options = FeedOptions {
             limit,
             ..FeedOptions::default()
@@ -384,7 +387,7 @@ fn many_events_are_dropped_at_once() {
 fn a_filter_picks_by_the_new_object_or_the_old() {
     for kind in KINDS {
         let larder = Larder::new();
-        let t = table(&larder, kind);
+        let t = table(larder.table(kind), kind);
         let options = FeedOptions {
             filter: Some("[{{'_','$1'},[{'>','$1',10}],['$_']}]".to_owned()),
             ..FeedOptions::default()
@@ -416,7 +419,7 @@ fn a_filter_picks_by_the_new_object_or_the_old() {
 fn the_end_of_a_table_is_delivered_last() {
     for kind in KINDS {
         let larder = Larder::new();
-        let t = table(&larder, kind);
+        let t = table(larder.table(kind), kind);
         let (_, mut feed) = t.snapshot_and_subscribe(&all()).unwrap();
         t.insert(&term!({a, 1})).unwrap();
         t.drop_table().unwrap();
@@ -432,7 +435,7 @@ fn the_end_of_a_table_is_delivered_last() {
 fn a_feed_ends_with_the_last_handle() {
     for kind in KINDS {
         let larder = Larder::new();
-        let t = table(&larder, kind);
+        let t = table(larder.table(kind), kind);
         let mut feed = t.subscribe().unwrap();
         let (snapshot, mut late) = t.snapshot_and_subscribe(&all()).unwrap();
         t.insert(&term!({a, 1})).unwrap();
@@ -460,7 +463,7 @@ fn a_feed_ends_with_the_last_handle() {
 #[test]
 fn a_table_that_nobody_follows_keeps_nothing() {
     let larder = Larder::new();
-    let t = table(&larder, "set");
+    let t = table(larder.table("set"), "set");
     t.insert(&term!({a, 1})).unwrap();
     let before = t.memory();
     let feed = t.subscribe().unwrap();
@@ -484,7 +487,7 @@ fn a_table_that_nobody_follows_keeps_nothing() {
 #[test]
 fn a_feed_waits() {
     let larder = Larder::new();
-    let t = table(&larder, "set");
+    let t = table(larder.table("set"), "set");
     let mut feed = t.subscribe().unwrap();
     assert_eq!(feed.recv_timeout(Duration::from_millis(20)), None);
     std::thread::scope(|scope| {
@@ -542,7 +545,7 @@ fn a_reader_of_what_is_excluded_comes_back() {
 #[test]
 fn bad_filters_and_snapshots_are_refused() {
     let larder = Larder::new();
-    let t = table(&larder, "set");
+    let t = table(larder.table("set"), "set");
     let options = FeedOptions {
         filter: Some("[nonsense]".to_owned()),
         ..FeedOptions::default()

@@ -1,23 +1,16 @@
 //! Folds: chunks of objects, and whether they still are what the table has.
 
+mod kinds;
+
+use kinds::{table, KINDS};
 use larder::api::{Larder, Table};
 use larder::host::{with_local, EngineTable, FoldChunk};
 use larder::{Direction, Error};
 use larder_term::object::ObjectView;
 use larder_term::{term, Term};
 
-fn tables() -> Vec<Table> {
-    let larder = Larder::new();
-    vec![
-        larder.table("set").set().create().unwrap(),
-        larder.table("ordered_set").ordered_set().create().unwrap(),
-        larder.table("bag").bag().create().unwrap(),
-        larder
-            .table("duplicate_bag")
-            .duplicate_bag()
-            .create()
-            .unwrap(),
-    ]
+fn tables() -> [Table; 4] {
+    KINDS.map(|kind| table(Larder::new().table(kind), kind))
 }
 
 fn per_key(t: &Table) -> i64 {

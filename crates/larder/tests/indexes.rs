@@ -2,14 +2,17 @@
 //! indexes, all four types.
 
 mod indexed;
+mod kinds;
 mod lists;
 
-use indexed::{table, TYPES};
+use indexed::table;
+use kinds::KINDS;
 use larder::api::{Index, Larder, MatchSpec, Table};
 use larder::host::{Budget, Context, Error, IndexDefinition, IndexOn, PlanKind, ScanStep, Step};
 use larder_term::{term, Atom, Term};
 use larder_testing::environment::{seed, times};
 use larder_testing::mix;
+use larder_testing::sorted;
 use lists::list;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -83,11 +86,6 @@ fn in_order(table: &Table, rows: Vec<Term>) -> Vec<Term> {
         true => rows,
         false => sorted(rows),
     }
-}
-
-fn sorted(mut rows: Vec<Term>) -> Vec<Term> {
-    rows.sort();
-    rows
 }
 
 /// What an index should have under a value.
@@ -224,7 +222,7 @@ fn write(table: &Table, step: u64, chance: u64) -> Result<u64, Error> {
 
 #[test]
 fn answers_are_those_without_indexes() -> Result<(), Error> {
-    for kind in TYPES {
+    for kind in KINDS {
         let (with, without) = (table(kind, &indexes()), table(kind, &[]));
         let mut by_index = 0;
         for step in 0..times(3_000) as u64 {
@@ -249,7 +247,7 @@ fn answers_are_those_without_indexes() -> Result<(), Error> {
 
 #[test]
 fn snapshots_and_transactions_see_their_own_instant() -> Result<(), Error> {
-    for kind in TYPES {
+    for kind in KINDS {
         let (with, without) = (table(kind, &indexes()), table(kind, &[]));
         for step in 0..400 {
             let chance = mix(seed(7) << 20 ^ step);
@@ -297,7 +295,7 @@ fn snapshots_and_transactions_see_their_own_instant() -> Result<(), Error> {
 
 #[test]
 fn a_unique_index_refuses_what_is_taken() -> Result<(), Error> {
-    for kind in TYPES {
+    for kind in KINDS {
         let unique = [
             Index::element("mail", 2).unique(),
             Index::element("nick", 3).unique(),
@@ -359,7 +357,7 @@ fn a_unique_index_refuses_what_is_taken() -> Result<(), Error> {
 
 #[test]
 fn an_index_is_added_while_others_write() -> Result<(), Error> {
-    for kind in TYPES {
+    for kind in KINDS {
         let (with, rows) = (table(kind, &[]), 20_000i64);
         for k in 0..rows {
             with.insert(&Term::tuple([
@@ -432,7 +430,7 @@ fn an_index_is_added_in_slices_that_end_when_their_budget_does() -> Result<(), E
     const ROWS: i64 = 3_000;
     // Ten keys.
     const SLICE: u32 = 40;
-    for kind in TYPES {
+    for kind in KINDS {
         let with = table(kind, &[]);
         // In a bag, three rows a key.
         let row = |k: i64| Term::tuple([Term::from(k / 3), Term::from(k)]);
@@ -573,7 +571,7 @@ fn lists_of_many_values_are_changed_in_time() {
         Index::element("tags", 2).each(),
         Index::element("tags", 2).each().unique(),
     ] {
-        for kind in TYPES {
+        for kind in KINDS {
             let t = table(kind, std::slice::from_ref(&index));
             t.insert(&row(0)).unwrap();
             t.delete(&Term::from(1)).unwrap();
@@ -656,7 +654,7 @@ fn an_index_that_is_given_up_after_a_clear_is_gone() {
 /// Of a key of a bag all rows are read, however many of them have the value.
 #[test]
 fn explain_says_how_many_rows_are_read() -> Result<(), Error> {
-    for kind in TYPES {
+    for kind in KINDS {
         let t = table(kind, &[Index::element("v", 2)]);
         for v in 0..100i64 {
             t.insert(&term!({1, (v)}))?;
@@ -673,7 +671,7 @@ fn explain_says_how_many_rows_are_read() -> Result<(), Error> {
 #[test]
 fn explain_reads_no_rows() -> Result<(), Error> {
     const SPEC: &str = "[{{'_',1},[],['$_']}]";
-    for kind in TYPES {
+    for kind in KINDS {
         let t = table(kind, &[]);
         t.insert(&term!({1, 1}))?;
         let larder = t.larder();

@@ -2,8 +2,10 @@
 //! that stay are found once. All four types.
 
 mod indexed;
+mod kinds;
 
-use indexed::{table, TYPES};
+use indexed::table;
+use kinds::KINDS;
 use larder::api::{Index, MatchSpec, Table};
 use larder::host::{Budget, Context, Direction, Error, Output, PlanKind, ScanStep, SelectJob};
 use larder_term::{term, Atom, Term, TermRef};
@@ -93,7 +95,7 @@ fn rows_that_stay_are_found_once() -> Result<(), Error> {
         // A range.
         "[{{'$1','$2','_'},[{'>','$2',2},{'<','$2',4}],['$1']}]",
     ];
-    for kind in TYPES {
+    for kind in KINDS {
         for (number, spec) in specs.into_iter().enumerate() {
             for direction in [Direction::Forward, Direction::Backward] {
                 for drops in [false, true] {
@@ -130,7 +132,7 @@ fn rows_that_stay_are_found_once() -> Result<(), Error> {
 
 #[test]
 fn writes_by_a_value_are_those_without_an_index() -> Result<(), Error> {
-    for kind in TYPES {
+    for kind in KINDS {
         let with = filled(kind, &[Index::element("v", 2)])?;
         let without = filled(kind, &[])?;
         let deleted = "[{{'_',3,'_'},[],[true]}]";
@@ -164,7 +166,7 @@ fn writes_by_a_value_are_those_without_an_index() -> Result<(), Error> {
 #[test]
 fn a_long_step_is_announced() -> Result<(), Error> {
     const FOUND: i64 = 10_000;
-    for kind in TYPES {
+    for kind in KINDS {
         let t = table(kind, &[Index::element("v", 2)]);
         let rows: Vec<Term> = (0..5 * FOUND).map(|k| row(k, -k)).collect();
         t.insert_all(&rows)?;
@@ -195,7 +197,7 @@ fn a_long_step_is_announced() -> Result<(), Error> {
 /// An emptied table has no rows, even if a select has begun to read them.
 #[test]
 fn a_table_that_is_emptied_has_no_rows() -> Result<(), Error> {
-    for kind in TYPES {
+    for kind in KINDS {
         let t = filled(kind, &[Index::element("v", 2)])?;
         let spec = "[{{'$1',3,'_'},[],['$1']}]";
         let mut emptied = false;
@@ -259,7 +261,7 @@ fn a_slice_ends_as_soon_after_many_keys_as_after_few() -> Result<(), Error> {
 /// A row costs as much of a slice as there is to read of it.
 #[test]
 fn large_rows_end_a_slice() -> Result<(), Error> {
-    for kind in TYPES {
+    for kind in KINDS {
         let t = table(kind, &[Index::element("v", 2)]);
         let zeros = Term::list(vec![Term::from(0); 25_600]);
         for k in 0..50 {

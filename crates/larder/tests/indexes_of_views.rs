@@ -2,8 +2,10 @@
 //! of transactions, in slices and in pages, while others write. All four types.
 
 mod indexed;
+mod kinds;
 
-use indexed::{table, TYPES};
+use indexed::table;
+use kinds::KINDS;
 use larder::api::{Index, Larder, MatchSpec, Table};
 use larder::host::{Budget, Context, Error, IndexJob, Output, ScanStep};
 use larder_term::object::ObjectView;
@@ -151,7 +153,7 @@ fn compare(
 #[test]
 fn a_snapshot_has_the_rows_of_its_instant_beside_writes() -> Result<(), Error> {
     let seed = seed(1);
-    for kind in TYPES {
+    for kind in KINDS {
         let t = filled(kind)?;
         let snapshot = t.snapshot()?;
         // Nothing has changed yet, or a few keys, or most of them. Others change between slices.
@@ -169,7 +171,7 @@ fn a_snapshot_has_the_rows_of_its_instant_beside_writes() -> Result<(), Error> {
 #[test]
 fn a_transaction_sees_its_own_rows_beside_writes() -> Result<(), Error> {
     let seed = seed(1);
-    for kind in TYPES {
+    for kind in KINDS {
         let t = filled(kind)?;
         let larder = Larder::new();
         let transaction = larder.begin(&[&t])?;
@@ -186,7 +188,7 @@ fn a_transaction_sees_its_own_rows_beside_writes() -> Result<(), Error> {
 #[test]
 fn rows_of_one_unique_value_are_all_found() -> Result<(), Error> {
     const SAME: i64 = 700;
-    for kind in TYPES {
+    for kind in KINDS {
         let t = table(kind, &[Index::element("v", 2).unique()]);
         for k in 0..ROWS {
             t.insert(&term_of((k, k, 0)))?;
@@ -225,7 +227,7 @@ fn work(view: &Table) -> Result<u64, Error> {
 fn keys_that_differ_are_visited_a_few_times() -> Result<(), Error> {
     const ROWS: i64 = 40_000;
     const CHANGED: i64 = 4_000;
-    for kind in TYPES {
+    for kind in KINDS {
         let t = table(kind, &[Index::element("v", 2)]);
         for k in 0..ROWS {
             t.insert(&term_of((k, k, 0)))?;
@@ -275,7 +277,7 @@ fn work_in_pages(view: &Table, page: usize) -> Result<u64, Error> {
 #[test]
 fn pages_do_not_visit_all_keys_that_differ_again() -> Result<(), Error> {
     const CHANGED: u64 = 2_000;
-    for kind in TYPES {
+    for kind in KINDS {
         let t = filled(kind)?;
         let snapshot = t.snapshot()?;
         (0..CHANGED as i64).try_for_each(|k| t.delete(&Term::from(k)).map(drop))?;
@@ -298,7 +300,7 @@ fn pages_do_not_visit_all_keys_that_differ_again() -> Result<(), Error> {
 /// written since.
 #[test]
 fn own_writes_after_a_page_are_found() -> Result<(), Error> {
-    for kind in TYPES {
+    for kind in KINDS {
         let t = table(kind, &[Index::element("v", 2)]);
         (0..10).try_for_each(|k| t.insert(&term_of((k, 1, 0))))?;
         let larder = Larder::new();
@@ -318,7 +320,7 @@ fn own_writes_after_a_page_are_found() -> Result<(), Error> {
 /// What a page leaves for the next one is memory of the view, until a job continues there.
 #[test]
 fn what_a_page_leaves_counts_as_memory() -> Result<(), Error> {
-    for kind in TYPES {
+    for kind in KINDS {
         let t = filled(kind)?;
         let snapshot = t.snapshot()?;
         (0..2_000).try_for_each(|k| t.delete(&Term::from(k)).map(drop))?;
@@ -342,7 +344,7 @@ fn what_a_page_leaves_counts_as_memory() -> Result<(), Error> {
 /// A place before what the last page has read, another program, and two readers in turns.
 #[test]
 fn pages_may_be_read_in_any_order() -> Result<(), Error> {
-    for kind in TYPES {
+    for kind in KINDS {
         let t = filled(kind)?;
         let snapshot = t.snapshot()?;
         (0..ROWS / 2).try_for_each(|k| t.insert(&term_of((k, VALUES, 0))))?;

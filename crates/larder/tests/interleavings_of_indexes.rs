@@ -7,7 +7,11 @@
 //! `larder_testing::model_checker`.
 #![cfg(larder_model)]
 
-use larder::api::{Index, Larder, Table};
+mod indexed;
+mod kinds;
+
+use kinds::KINDS;
+use larder::api::{Index, Table};
 use larder::{Error, PlanKind};
 use larder_index::sync::Fault;
 use larder_index::Quarantine;
@@ -21,22 +25,8 @@ static HEAP: Quarantine = Quarantine;
 const SEARCH: [Search; 2] = [Search::Random(600), Search::Pct(400)];
 const FAULT: [Search; 1] = [Search::Random(20_000)];
 
-const KINDS: [&str; 4] = ["set", "ordered_set", "bag", "duplicate_bag"];
-
 fn table(kind: &str, indexes: &[Index]) -> Arc<Table> {
-    let builder = Larder::new().table(kind);
-    let builder = match kind {
-        "set" => builder.set(),
-        "ordered_set" => builder.ordered_set(),
-        "bag" => builder.bag(),
-        _ => builder.duplicate_bag(),
-    };
-    let with = indexes.iter().cloned();
-    Arc::new(
-        with.fold(builder, |builder, index| builder.index(index))
-            .create()
-            .expect("a table"),
-    )
+    Arc::new(indexed::table(kind, indexes))
 }
 
 fn beside<T: Send + 'static>(

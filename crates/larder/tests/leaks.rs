@@ -1,5 +1,8 @@
 //! Nothing is left behind. One test, so that nothing else counts meanwhile.
 
+mod kinds;
+
+use kinds::{table, KINDS};
 use larder::api::Larder;
 use larder::host::{with_local, Budget, Decision, EngineTable, FixTime, ObjectList, Options, Step};
 use larder_term::object::ObjectBuf;
@@ -38,16 +41,8 @@ fn big(n: i64) -> Term {
 /// Every operation that stores, replaces or drops a handle, also where a snapshot keeps what there
 /// was: some are released on the way, the last when its table is gone.
 fn churn(larder: &Larder) {
-    for kind in ["set", "ordered_set", "bag", "duplicate_bag"] {
-        let builder = larder.table(kind);
-        let t = match kind {
-            "set" => builder.set(),
-            "ordered_set" => builder.ordered_set(),
-            "bag" => builder.bag(),
-            _ => builder.duplicate_bag(),
-        }
-        .create()
-        .unwrap();
+    for kind in KINDS {
+        let t = table(larder.table(kind), kind);
         let rows = |from: i64| -> Vec<Term> {
             (from..from + 500)
                 .map(|i| term!({(i % 100), 0, (big(i))}))

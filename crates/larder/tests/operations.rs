@@ -1,28 +1,26 @@
 //! Each operation, over every type of table it applies to, plain and compressed.
 
+mod kinds;
+
+use kinds::{table, KINDS};
 use larder::api::{Larder, Table};
 use larder::Error;
 use larder_term::{term, Term};
+use larder_testing::sorted;
 
 /// A table of each type, plain, compressed and with counters spread.
 fn tables() -> Vec<(Table, &'static str)> {
     let larder = Larder::new();
     let mut all = Vec::new();
     for variant in ["plain", "compressed", "decentralized"] {
-        for kind in ["set", "ordered_set", "bag", "duplicate_bag"] {
+        for kind in KINDS {
             let builder = larder.table(kind);
-            let builder = match kind {
-                "set" => builder.set(),
-                "ordered_set" => builder.ordered_set(),
-                "bag" => builder.bag(),
-                _ => builder.duplicate_bag(),
-            };
             let builder = match variant {
                 "compressed" => builder.compressed(),
                 "decentralized" => builder.decentralized_counters(),
                 _ => builder,
             };
-            all.push((builder.create().unwrap(), kind));
+            all.push((table(builder, kind), kind));
         }
     }
     all
@@ -30,11 +28,6 @@ fn tables() -> Vec<(Table, &'static str)> {
 
 fn unique(kind: &str) -> bool {
     !kind.ends_with("bag")
-}
-
-fn sorted(mut terms: Vec<Term>) -> Vec<Term> {
-    terms.sort();
-    terms
 }
 
 #[test]

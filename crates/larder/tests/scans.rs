@@ -1,36 +1,22 @@
 //! Select, count, delete, take and replace, over every type of table.
 
+mod kinds;
+
+use kinds::{table, KINDS};
 use larder::api::{Larder, Table};
 use larder::host::{Budget, Direction, Error, Output, ScanStep, Step};
 use larder_matchspec::{Context, Program};
 use larder_term::{atoms, term, text, Term};
+use larder_testing::sorted;
 use std::time::Duration;
 
-fn tables() -> Vec<(Table, &'static str)> {
-    let larder = Larder::new();
-    ["set", "ordered_set", "bag", "duplicate_bag"]
-        .into_iter()
-        .map(|kind| {
-            let builder = larder.table(kind);
-            let builder = match kind {
-                "set" => builder.set(),
-                "ordered_set" => builder.ordered_set(),
-                "bag" => builder.bag(),
-                _ => builder.duplicate_bag(),
-            };
-            (builder.create().unwrap(), kind)
-        })
-        .collect()
+fn tables() -> [(Table, &'static str); 4] {
+    KINDS.map(|kind| (table(Larder::new().table(kind), kind), kind))
 }
 
 fn fill(t: &Table, n: i64) {
     let rows: Vec<Term> = (0..n).map(|i| term!({(i), (i % 10)})).collect();
     t.insert_all(&rows).unwrap();
-}
-
-fn sorted(mut terms: Vec<Term>) -> Vec<Term> {
-    terms.sort();
-    terms
 }
 
 fn numbers(range: impl Iterator<Item = i64>) -> Vec<Term> {

@@ -72,7 +72,10 @@ enum Way {
 /// Records some transactions of some threads.
 fn record(kind: &str, way: Way, rounds: u64, seed: u64) -> Vec<Recorded> {
     let larder = Larder::new();
-    let tables = [table(&larder, kind), table(&larder, kind)];
+    let tables = [
+        table(larder.table(kind), kind),
+        table(larder.table(kind), kind),
+    ];
     let unique = !kind.ends_with("bag");
     let (clock, recorded) = (AtomicU64::new(0), Mutex::new(Vec::new()));
     let fresh = AtomicU64::new(KEYS);

@@ -12,6 +12,7 @@ use larder::{Direction, Error, TableKind};
 use larder_term::{term, Term};
 use larder_testing::environment::{soak, times};
 use larder_testing::random::Random;
+use larder_testing::sorted;
 use larder_testing::threads::Stop;
 use lists::list;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -22,11 +23,6 @@ use std::time::Duration;
 fn all(table: &Table) -> Vec<Term> {
     let mut rows = table.all_rows(Direction::Forward).unwrap();
     rows.page(1 << 20).unwrap()
-}
-
-fn sorted(mut rows: Vec<Term>) -> Vec<Term> {
-    rows.sort();
-    rows
 }
 
 /// Fails at the first difference, with what is around it.
@@ -106,7 +102,7 @@ fn snapshots_show_what_there_was() {
         for seed in 1..=6u64 {
             eprintln!("{kind}, seed {seed}");
             let larder = Larder::new();
-            let t = table(&larder, kind);
+            let t = table(larder.table(kind), kind);
             let mut random = Random(0x9E37_79B9_7F4A_7C15 ^ seed);
             let keys = [8, 100, 5_000][seed as usize % 3];
             let mut live: Vec<(Snapshot, Vec<Term>)> = Vec::new();
@@ -136,7 +132,7 @@ fn removed_keys_are_in_their_order() {
     let larder = Larder::new();
     for kind in KINDS {
         for pages in [1, 7] {
-            let table = table(&larder, kind);
+            let table = table(larder.table(kind), kind);
             for i in 0..4000 {
                 table.insert(&term!({(i), (i)})).unwrap();
             }
@@ -175,7 +171,7 @@ fn snapshots_end_in_any_order() {
     const KEYS: u64 = 40;
     for kind in KINDS {
         for indexed in [false, true] {
-            let t = table(&Larder::new(), kind);
+            let t = table(Larder::new().table(kind), kind);
             if indexed {
                 t.add_index(&Index::element("v", 2)).unwrap();
             }
@@ -212,7 +208,7 @@ fn snapshots_end_in_any_order() {
 fn writes_are_refused() {
     for kind in KINDS {
         let larder = Larder::new();
-        let t = table(&larder, kind);
+        let t = table(larder.table(kind), kind);
         t.insert(&term!({a, 1})).unwrap();
         let snapshot = t.snapshot().unwrap();
         assert_eq!(snapshot.insert(&term!({a, 2})), Err(Error::ReadOnly));
@@ -234,7 +230,7 @@ fn writes_are_refused() {
 fn a_table_without_snapshots_keeps_nothing() {
     for kind in KINDS {
         let larder = Larder::new();
-        let t = table(&larder, kind);
+        let t = table(larder.table(kind), kind);
         t.insert(&term!({a, 1})).unwrap();
         let engine_table = t.engine_table();
         let snapshots = [t.snapshot().unwrap(), t.snapshot().unwrap()];
@@ -258,7 +254,7 @@ fn a_table_without_snapshots_keeps_nothing() {
 fn a_deletion_of_an_absent_object_keeps_nothing() {
     for kind in ["bag", "duplicate_bag"] {
         let larder = Larder::new();
-        let t = table(&larder, kind);
+        let t = table(larder.table(kind), kind);
         (0..100).for_each(|n| t.insert(&term!({1, (n)})).unwrap());
         let snapshot = t.snapshot().unwrap();
         assert_eq!(t.delete_object(&term!({1, 100})), Ok(0));
@@ -277,7 +273,7 @@ fn a_deletion_of_an_absent_object_keeps_nothing() {
 #[test]
 fn an_old_snapshot_keeps_one_version_of_a_key() {
     for kind in KINDS {
-        let t = table(&Larder::new(), kind);
+        let t = table(Larder::new().table(kind), kind);
         let put = |n: i64| {
             t.delete(&term!(a)).unwrap();
             let value = Term::binary(&[n as u8; 100]);
@@ -313,7 +309,10 @@ fn a_key_that_is_removed_and_inserted_again_is_kept() {
     for kind in KINDS {
         for key in &keys {
             let larder = Larder::new();
-            let (first, second) = (table(&larder, kind), table(&larder, kind));
+            let (first, second) = (
+                table(larder.table(kind), kind),
+                table(larder.table(kind), kind),
+            );
             let put = |t: &Table, n: i64| t.insert(&term!({(key.clone()), (n)})).unwrap();
             put(&first, 1);
             let both = larder.snapshot(&[&first, &second]).unwrap();
@@ -344,7 +343,10 @@ fn a_key_that_is_removed_and_inserted_again_is_kept() {
 fn a_snapshot_of_several_tables_is_of_one_instant() {
     for kind in KINDS {
         let larder = Larder::new();
-        let (first, second) = (table(&larder, kind), table(&larder, kind));
+        let (first, second) = (
+            table(larder.table(kind), kind),
+            table(larder.table(kind), kind),
+        );
         let stop = AtomicBool::new(false);
         std::thread::scope(|scope| {
             let _stop = Stop(&stop);
@@ -403,7 +405,7 @@ fn write_pair_and_row(t: &Table, n: i64, random: &mut Random) {
 fn snapshots_beside_everything() {
     for kind in KINDS {
         let larder = Larder::new();
-        let current = Mutex::new(table(&larder, kind));
+        let current = Mutex::new(table(larder.table(kind), kind));
         let now = || current.lock().unwrap().clone();
         let stop = AtomicBool::new(false);
         let is_over = || stop.load(Ordering::Relaxed);
@@ -426,7 +428,7 @@ fn snapshots_beside_everything() {
                         break;
                     }
                     if i % 8 == 0 {
-                        let next = table(&larder, kind);
+                        let next = table(larder.table(kind), kind);
                         let last = std::mem::replace(&mut *current.lock().unwrap(), next);
                         last.drop_table().unwrap();
                     } else {
@@ -478,7 +480,7 @@ fn snapshots_beside_everything() {
 fn versions_of_an_older_snapshot_are_passed_in_slices() {
     const ROWS: i64 = 60_000;
     for kind in KINDS {
-        let t = table(&Larder::new(), kind);
+        let t = table(Larder::new().table(kind), kind);
         (0..ROWS).for_each(|k| t.insert(&term!({(k), 1})).unwrap());
         let _old = t.snapshot().unwrap();
         for k in 0..ROWS - 10 {

@@ -1,19 +1,16 @@
 //! Prepared match specifications, in every function that takes a specification.
 
+mod kinds;
+
+use kinds::{table, KINDS};
 use larder::api::{Index, Larder, MatchSpec, Spec, Table};
 use larder::{Direction, Error, PlanKind, TableKind};
 use larder_term::{term, Term};
 
 fn tables() -> [Table; 4] {
-    let larder = Larder::new();
-    let tables = [
-        larder.table("t").set(),
-        larder.table("t").ordered_set(),
-        larder.table("t").bag(),
-        larder.table("t").duplicate_bag(),
-    ];
-    tables.map(|builder| {
-        let table = builder.index(Index::element("group", 2)).create().unwrap();
+    KINDS.map(|kind| {
+        let builder = Larder::new().table("t");
+        let table = table(builder.index(Index::element("group", 2)), kind);
         let key = |n: i64| Term::tuple([Term::atom("user"), Term::from(n)]);
         let row = |n: i64| Term::tuple([key(n), Term::from(n % 3), Term::from(n)]);
         let rows: Vec<Term> = (1..=30).map(row).collect();

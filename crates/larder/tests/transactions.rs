@@ -76,7 +76,10 @@ fn a_transaction_does_what_its_operations_do() {
     for kind in KINDS {
         for seed in 1..=20 {
             let larder = Larder::new();
-            let (plain, t) = (table(&larder, kind), table(&larder, kind));
+            let (plain, t) = (
+                table(larder.table(kind), kind),
+                table(larder.table(kind), kind),
+            );
             let mut random = Random(0x9E37_79B9_7F4A_7C15 ^ seed);
             for _ in 0..40 {
                 let begin = random.0;
@@ -108,7 +111,7 @@ fn many_objects_of_a_key_are_added_in_time() {
     let row = |n: i64| term!({1, (n)});
     let begun = Instant::now();
     let larder = Larder::new();
-    let t = table(&larder, "duplicate_bag");
+    let t = table(larder.table("duplicate_bag"), "duplicate_bag");
     (0..10).for_each(|n| t.insert(&row(n)).unwrap());
     larder
         .transaction(&[&t], |views| {
@@ -130,7 +133,7 @@ fn validation_says_what_the_commit_does() {
     for kind in KINDS {
         for seed in 1..=150 {
             let larder = Larder::new();
-            let t = table(&larder, kind);
+            let t = table(larder.table(kind), kind);
             let mut random = Random(0x9E37_79B9_7F4A_7C15 ^ seed);
             (0..20).for_each(|_| drop(operate(&t, &mut random)));
             let mut transaction = larder.begin(&[&t]).unwrap();
@@ -161,7 +164,7 @@ fn validation_says_what_the_commit_does() {
 fn a_large_transaction_is_dropped_in_time() {
     const KEYS: i64 = 200_000;
     let larder = Larder::new();
-    let t = table(&larder, "set");
+    let t = table(larder.table("set"), "set");
     let mut ratios: Vec<f64> = (0..5)
         .map(|_| {
             let transaction = larder.begin(&[&t]).unwrap();
@@ -184,7 +187,7 @@ fn a_large_transaction_is_dropped_in_time() {
 fn a_transaction_that_fails_has_no_effect() {
     for kind in KINDS {
         let larder = Larder::new();
-        let t = table(&larder, kind);
+        let t = table(larder.table(kind), kind);
         t.insert(&term!({a, 1})).unwrap();
         let failed: Result<(), Error> = larder.transaction(&[&t], |views| {
             views[0].insert(&term!({b, 1}))?;
@@ -217,7 +220,10 @@ fn sums_stay() {
     const ACCOUNTS: i64 = 12;
     for kind in ["set", "ordered_set"] {
         let larder = Larder::new();
-        let tables = [table(&larder, kind), table(&larder, kind)];
+        let tables = [
+            table(larder.table(kind), kind),
+            table(larder.table(kind), kind),
+        ];
         for n in 0..ACCOUNTS {
             tables[n as usize % 2]
                 .insert(&Term::tuple([Term::from(n), 100.into()]))
@@ -286,7 +292,7 @@ fn sums_stay() {
 fn no_addition_is_lost() {
     for kind in ["set", "ordered_set"] {
         let larder = Larder::new();
-        let t = table(&larder, kind);
+        let t = table(larder.table(kind), kind);
         t.insert(&term!({a, 0})).unwrap();
         t.insert(&term!({b, 0})).unwrap();
         std::thread::scope(|scope| {
@@ -321,7 +327,7 @@ fn threads_share_a_view() {
     const THREADS: u8 = 3;
     for (kind, each) in [("set", 1000), ("ordered_set", 1000), ("duplicate_bag", 100)] {
         let larder = Larder::new();
-        let t = table(&larder, kind);
+        let t = table(larder.table(kind), kind);
         let long = |byte: u8| Term::tuple([term!(long), Term::binary(&[byte; 200])]);
         let has_counter = kind != "duplicate_bag";
         t.insert(&long(0)).unwrap();
@@ -370,7 +376,7 @@ fn there_is_no_write_skew() {
         ("bag", true),
     ] {
         let larder = Larder::new();
-        let t = table(&larder, kind);
+        let t = table(larder.table(kind), kind);
         for _ in 0..500 {
             for key in [term!(a), term!(b)] {
                 t.delete(&key).unwrap();
@@ -413,7 +419,7 @@ fn there_are_no_phantoms() {
     let by_index = [("set", true), ("ordered_set", true)];
     for (kind, by_index) in by_scan.into_iter().chain(by_index) {
         let larder = Larder::new();
-        let t = table(&larder, kind);
+        let t = table(larder.table(kind), kind);
         if by_index {
             t.add_index(&Index::element("by_value", 2)).unwrap();
         }
@@ -452,7 +458,7 @@ fn there_are_no_phantoms() {
 /// deletes it if it is there, beside its first run. The table has the even keys below 2,000.
 fn runs_beside(read: &dyn Fn(&Table), key: i64) -> i64 {
     let larder = Larder::new();
-    let t = table(&larder, "ordered_set");
+    let t = table(larder.table("ordered_set"), "ordered_set");
     for key in (0..2000).step_by(2) {
         t.insert(&term!({(key), 0})).expect("a table");
     }
@@ -488,7 +494,7 @@ fn few_rows_are_read_to_know_that_there_are_some() {
 fn a_select_by_an_index_reads_its_entries() {
     for kind in ["set", "ordered_set"] {
         let larder = Larder::new();
-        let t = table(&larder, kind);
+        let t = table(larder.table(kind), kind);
         t.add_index(&Index::element("by_value", 2)).unwrap();
         for key in 0..2000i64 {
             t.insert(&term!({(key), (key % 500)})).unwrap();
@@ -612,7 +618,7 @@ fn ranges_that_were_read_never_shrink() {
 /// A table of this kind with the rows `{K, K rem 10}` of the keys 0 to 99, and an index of the
 /// second element.
 fn indexed(larder: &Larder, kind: &str) -> Table {
-    let t = table(larder, kind);
+    let t = table(larder.table(kind), kind);
     t.add_index(&Index::element("group", 2)).expect("an index");
     for key in 0..100 {
         t.insert(&term!({(key), (key % 10)})).expect("a table");
@@ -623,7 +629,7 @@ fn indexed(larder: &Larder, kind: &str) -> Table {
 /// How often a transaction runs that looks into the index for a group, and writes another table,
 /// if this is done beside its first run.
 fn runs(larder: &Larder, t: &Table, group: i64, beside: impl Fn(&Table)) -> i64 {
-    let log = table(larder, "set");
+    let log = table(larder.table("set"), "set");
     let mut runs = 0i64;
     larder
         .transaction(&[t, &log], |views| {
@@ -767,7 +773,7 @@ fn a_commit_is_never_seen_by_halves() {
     const KEYS: u64 = 200;
     for kind in ["set", "ordered_set"] {
         let larder = Larder::new();
-        let t = table(&larder, kind);
+        let t = table(larder.table(kind), kind);
         let write = |table: &Table, n: i64| {
             (0..KEYS).try_for_each(|key| table.insert(&Term::tuple([Term::from(key), n.into()])))
         };

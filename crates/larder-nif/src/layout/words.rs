@@ -99,6 +99,29 @@ pub fn cell(word: Word) -> Option<(Word, Word)> {
     is_cell(word).then(|| unsafe { (*pointer(word), *pointer(word).add(1)) })
 }
 
+/// The elements of a list, as far as it has cells. `rest` is what follows them: `[]` at the end of
+/// a proper list.
+pub struct Elements {
+    pub rest: Word,
+}
+
+/// The elements of a list; none of any other term.
+#[inline]
+pub fn elements(list: Word) -> Elements {
+    Elements { rest: list }
+}
+
+impl Iterator for Elements {
+    type Item = Word;
+
+    #[inline]
+    fn next(&mut self) -> Option<Word> {
+        let (head, tail) = cell(self.rest)?;
+        self.rest = tail;
+        Some(head)
+    }
+}
+
 /// Whether the word points at a list cell.
 #[inline]
 pub fn is_cell(word: Word) -> bool {

@@ -228,14 +228,10 @@ fn settings(call: &Call<'_>, options: Word) -> Result<Settings, Raise> {
     // A single option needs no list.
     if layout::tuple(options).is_some() {
         setting(call, options, &mut settings)?;
-        return Ok(settings);
+    } else {
+        call::each(options, |option| setting(call, option, &mut settings))?;
     }
-    let mut rest = options;
-    while let Some((option, tail)) = layout::cell(rest) {
-        setting(call, option, &mut settings)?;
-        rest = tail;
-    }
-    (rest == layout::NIL).then_some(settings).ok_or(BADARG)
+    Ok(settings)
 }
 
 fn setting(call: &Call<'_>, option: Word, settings: &mut Settings) -> Result<(), Raise> {
@@ -254,18 +250,12 @@ fn setting(call: &Call<'_>, option: Word, settings: &mut Settings) -> Result<(),
             settings.idle.replace(options::time(call, ms)?).is_some()
         }
         Some(&[tag, most]) if tag == atoms::MAX_SIZE.word() => {
-            let limits = settings.limits.get_or_insert_default();
-            limits
-                .max_size
-                .replace(options::most(call, most)?)
-                .is_some()
+            let limit = &mut settings.limits.get_or_insert_default().max_size;
+            limit.replace(options::most(call, most)?).is_some()
         }
         Some(&[tag, most]) if tag == atoms::MAX_MEMORY.word() => {
-            let limits = settings.limits.get_or_insert_default();
-            limits
-                .max_memory
-                .replace(options::most(call, most)?)
-                .is_some()
+            let limit = &mut settings.limits.get_or_insert_default().max_memory;
+            limit.replace(options::most(call, most)?).is_some()
         }
         Some(&[tag, policy]) if tag == atoms::EVICT.word() => {
             let limits = settings.limits.get_or_insert_default();
@@ -273,10 +263,9 @@ fn setting(call: &Call<'_>, option: Word, settings: &mut Settings) -> Result<(),
         }
         _ => true,
     };
-    if again {
-        Err(BADARG)
-    } else {
-        Ok(())
+    match again {
+        true => Err(BADARG),
+        false => Ok(()),
     }
 }
 

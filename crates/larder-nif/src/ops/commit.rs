@@ -140,13 +140,13 @@ fn run(call: &Call<'_>, max_keys: usize) -> Reply {
 impl<'c> Plan<'c> {
     /// Reads a list of operations. `None` if it has more than this number of keys or operations.
     fn read(call: &Call<'c>, list: Word, max_keys: usize) -> Result<Option<Self>, Raise> {
-        let plan = Plan {
+        let mut plan = Plan {
             max_keys,
             terms_left: (max_keys != usize::MAX).then_some(MAX_INLINE_COMMIT_TERMS),
             ..Plan::default()
         };
-        let (mut plan, mut rest) = (plan, list);
-        while let Some((operation, tail)) = layout::cell(rest) {
+        let mut list = layout::elements(list);
+        for operation in list.by_ref() {
             plan.count_terms(call, operation);
             if plan.is_long() {
                 return Ok(None);
@@ -155,9 +155,10 @@ impl<'c> Plan<'c> {
             if plan.is_long() {
                 return Ok(None);
             }
-            rest = tail;
         }
-        (rest == layout::NIL).then_some(Some(plan)).ok_or(BADARG)
+        (list.rest == layout::NIL)
+            .then_some(Some(plan))
+            .ok_or(BADARG)
     }
 
     /// Whether the operations read so far have too many keys or terms, or are too many.
@@ -414,12 +415,11 @@ fn each_object(objects: Word, mut f: impl FnMut(Word) -> Result<bool, Raise>) ->
     if !layout::is_cell(objects) && objects != layout::NIL {
         return f(objects).map(drop);
     }
-    let mut rest = objects;
-    while let Some((object, tail)) = layout::cell(rest) {
+    let mut list = layout::elements(objects);
+    for object in list.by_ref() {
         if f(object)? {
             return Ok(());
         }
-        rest = tail;
     }
-    (rest == layout::NIL).then_some(()).ok_or(BADARG)
+    (list.rest == layout::NIL).then_some(()).ok_or(BADARG)
 }

@@ -1,8 +1,8 @@
 //! Secondary indexes.
 
 use super::options;
-use super::select::{self, IndexContinuation, Job, PageProgram};
-use super::spec::{self, CallerContext, PROGRAMS};
+use super::select::{self, Continuation, Job, PageProgram};
+use super::spec::{self, CallerContext};
 use crate::call::{boolean, Call, Raise, Reply, BADARG};
 use crate::layout;
 use crate::sys::*;
@@ -33,21 +33,20 @@ pub fn drop_index(call: &Call<'_>) -> Reply {
     Ok(atoms::TRUE.word())
 }
 
-/// index_lookup(Table, Name, Value) -> [Object] | {more, [Object]}; see `select::slice_in_order`.
+/// index_lookup(Table, Name, Value) -> [Object] | {more, [Object]}; see `select::run`.
 pub fn index_lookup(call: &Call<'_>) -> Reply {
     let table = tables::get(call, call.args[0])?;
     reply_or_raise(call, &table, table.check_read(caller_id(call)))?;
     let name = name(call, call.args[1])?;
     let mut stack = stack_bytes();
     let mut value = Writer::at(&mut stack, call.env, Mode::Shared);
-    value.term(call.args[2]).map_err(|_| BADARG)?;
+    value.term(call.args[2])?;
     let job = table.index_lookup(caller_id(call), name, value.as_term());
     let job = Job::Index(reply_or_raise(call, &table, job)?);
     select::begin(call, table, CallerContext::none(), job)
 }
 
-/// index_select_all(Table, Name, Spec) -> [Result] | {more, [Result]}; see
-/// `select::slice_in_order`.
+/// index_select_all(Table, Name, Spec) -> [Result] | {more, [Result]}; see `select::run`.
 pub fn index_select_all(call: &Call<'_>) -> Reply {
     let table = tables::get(call, call.args[0])?;
     reply_or_raise(call, &table, table.check_read(caller_id(call)))?;
@@ -59,21 +58,17 @@ pub fn index_select_all(call: &Call<'_>) -> Reply {
 }
 
 /// index_select_some(Table, Name, Spec, Limit) -> {[Result], Continuation} | {more, [Result],
-/// Continuation} | '$end_of_table'; see `select::some`.
+/// Continuation} | '$end_of_table'; see `select::run`.
 pub fn index_select_some(call: &Call<'_>) -> Reply {
     let table = tables::get(call, call.args[0])?;
     reply_or_raise(call, &table, table.check_read(caller_id(call)))?;
     let (name, program) = (name(call, call.args[1])?, program(call, call.args[2])?);
-    let limit = select::limit(call.args[3])?;
+    let limit = tables::positive(call.args[3])?;
     let caller = CallerContext::new(call, &program)?;
     let job = table.index_select(caller_id(call), name, program.clone(), Some(limit));
     // What is needed to make the continuation: it must be possible to go on in another call, after
     // any time.
-    let continuation = IndexContinuation {
-        name,
-        limit,
-        program: PageProgram::New(program),
-    };
+    let continuation = Continuation::of_index(call, name, limit, PageProgram::New(program));
     let job = Job::IndexLimited(reply_or_raise(call, &table, job)?, continuation);
     select::begin(call, table, caller, job)
 }
@@ -81,15 +76,12 @@ pub fn index_select_some(call: &Call<'_>) -> Reply {
 /// index_select_again(Table, Name, Limit, Place, Program) -> the same as index_select_some. The
 /// arguments are the elements of a continuation.
 pub fn index_select_again(call: &Call<'_>) -> Reply {
-    // A continuation is a tuple of plain terms. It may come from anywhere, so all parts are
-    // checked.
+    // It may come from anywhere, so all parts are checked.
     let &[id, index, amount, place, program] = call.args else {
         return Err(BADARG);
     };
-    let program = PROGRAMS.hold(call, program).ok_or(BADARG)?;
-    spec::plans_off_scheduler(call, &program)?;
-    let place = crate::terms::binaries::bytes(call.env, place).ok_or(BADARG)?;
-    let (name, limit) = (name(call, index)?, select::limit(amount)?);
+    let (program, place) = PageProgram::of_page(call, place, program)?;
+    let (name, limit) = (name(call, index)?, tables::positive(amount)?);
     let table = tables::get(call, id)?;
     let caller = CallerContext::new(call, &program)?;
     let caller_id = caller_id(call);
@@ -100,11 +92,7 @@ pub fn index_select_again(call: &Call<'_>) -> Reply {
         Some(limit),
         place,
     );
-    let continuation = IndexContinuation {
-        name,
-        limit,
-        program: PageProgram::Held(program),
-    };
+    let continuation = Continuation::of_index(call, name, limit, PageProgram::Held(program));
     let job = Job::IndexLimited(reply_or_raise(call, &table, job)?, continuation);
     select::begin(call, table, caller, job)
 }

@@ -1,7 +1,7 @@
 //! Information about tables: the items that `fact` reads. Module `larder_info` derives all others
 //! from these. Each item is read at an instant of its own.
 
-use super::index;
+use super::{index, options};
 use crate::call::{boolean, Call, Raise, Reply, BADARG};
 use crate::layout;
 use crate::sys::*;
@@ -20,12 +20,8 @@ pub fn info(call: &Call<'_>) -> Reply {
 pub fn info_list(call: &Call<'_>) -> Reply {
     about(call, |table| {
         // Facts in the order of the items. An unknown item is an error.
-        let (mut facts, mut rest) = (Vec::new(), call.args[1]);
-        while let Some((item, tail)) = layout::cell(rest) {
-            facts.push(fact(call, table, item)?);
-            rest = tail;
-        }
-        Ok(call.list(&facts))
+        let facts = layout::elements(call.args[1]).map(|item| fact(call, table, item));
+        Ok(call.list(&facts.collect::<Result<Vec<_>, _>>()?))
     })
 }
 
@@ -38,12 +34,7 @@ pub fn memory(call: &Call<'_>) -> Reply {
 
 /// huge_pages(Huge) -> ok.
 pub fn huge_pages(call: &Call<'_>) -> Reply {
-    let huge = match call.args[0] {
-        word if word == atoms::TRUE.word() => true,
-        word if word == atoms::FALSE.word() => false,
-        _ => return Err(BADARG),
-    };
-    larder::api::Larder::huge_pages(huge);
+    larder::api::Larder::huge_pages(options::flag(call.args[0])?);
     Ok(atoms::OK.word())
 }
 

@@ -225,7 +225,7 @@ fn gather(
     while let Some((tuple, tail)) = layout::cell(rest) {
         let elements = layout::tuple(tuple).ok_or(BADARG)?;
         row.clear();
-        row.write(table, elements).map_err(|_| BADARG)?;
+        row.write(table, elements)?;
         let object = row.object();
         list.push_ref(object);
         rest = tail;

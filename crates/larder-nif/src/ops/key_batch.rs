@@ -4,6 +4,7 @@
 //! each key to the results so far. If the list is done in the first slice, its result is in order.
 //! The results of further slices are put in front of the earlier ones, in reverse order.
 
+use super::select;
 use super::single::with_key;
 use crate::call::{Call, Native, Raise, Reply, BADARG};
 use crate::entry;
@@ -208,13 +209,7 @@ fn slice(
 
 /// Puts the results in front of the earlier ones.
 fn reversed(call: &Call<'_>, found: &FoundLists) -> Word {
-    let (mut done, mut rest) = (call.args[2], found.lists.list());
-    while let Some((list, tail)) = layout::cell(rest) {
-        // SAFETY: all terms are of the running call's environment.
-        done = unsafe { enif_make_list_cell(call.env, list, done) };
-        rest = tail;
-    }
-    done
+    select::reversed(call, found.lists.list(), call.args[2])
 }
 
 fn finished(call: &Call<'_>, found: &FoundLists) -> Word {

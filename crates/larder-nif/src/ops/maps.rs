@@ -8,7 +8,7 @@ use crate::layout;
 use crate::sys::*;
 use crate::tables::{self, caller_id, lazy_caller_id, reply_or_raise};
 use crate::terms::atoms;
-use crate::terms::encode::{self, Unreadable};
+use crate::terms::encode;
 use larder::host::{Error, MapOp};
 use larder_term::{TermBuf, TermRef};
 use smallvec::SmallVec;
@@ -25,18 +25,12 @@ pub fn update_map(call: &Call<'_>) -> Reply {
         // Positions are read apart from the terms: a malformed list fails before anything is
         // encoded.
         let count = changes(call.args[2], &mut places).ok_or(BADARG)?;
-        let pushed: Result<(), Unreadable> = terms.encode(|out| {
+        terms.encode(|out| {
             out.begin_tuple(count);
-            let mut rest = call.args[2];
-            while let Some((op, tail)) = layout::cell(rest) {
-                for &word in layout::tuple(op).unwrap_or(&[]).iter().skip(1) {
-                    encode::term(call.env, word, out)?;
-                }
-                rest = tail;
-            }
-            Ok(())
-        });
-        pushed.map_err(|_| BADARG)?;
+            let ops = layout::elements(call.args[2]).filter_map(layout::tuple);
+            let mut terms = ops.flat_map(|op| op.iter().skip(1));
+            terms.try_for_each(|&word| encode::term(call.env, word, out))
+        })?;
         let terms = terms.term().and_then(TermRef::as_tuple).ok_or(BADARG)?;
         let mut terms = terms.iter();
         // A change without a value removes the key.
@@ -64,8 +58,8 @@ pub fn update_map(call: &Call<'_>) -> Reply {
 
 /// Reads positions. Returns the number of keys and values. `None` if the list is malformed.
 fn changes(list: Word, places: &mut Places) -> Option<usize> {
-    let (mut rest, mut count) = (list, 0);
-    while let Some((op, tail)) = layout::cell(rest) {
+    let (mut ops, mut count) = (layout::elements(list), 0);
+    for op in ops.by_ref() {
         let parts = layout::tuple(op)?;
         // Without a value the key is removed.
         let has_value = match parts.len() {
@@ -75,7 +69,6 @@ fn changes(list: Word, places: &mut Places) -> Option<usize> {
         };
         places.push((position(parts[0]).ok()?, has_value));
         count += parts.len() - 1;
-        rest = tail;
     }
-    (rest == layout::NIL).then_some(count)
+    (ops.rest == layout::NIL).then_some(count)
 }

@@ -2,7 +2,7 @@
 //! understood is a bad argument. Other files of `ops` read their own options with the functions
 //! for single ones.
 
-use crate::call::{Call, Raise, BADARG};
+use crate::call::{each, Call, Raise, BADARG};
 use crate::layout;
 use crate::sys::*;
 use crate::tables::{self, owners};
@@ -12,7 +12,7 @@ use larder::host::{
     Access, Concurrency, Evict, IndexDefinition, IndexOn, Limits, Options, OwnerId, StructureValue,
     TableKind,
 };
-use larder_term::{Encoder, Mode, Term, TermBuf};
+use larder_term::Term;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Whether 0.0 and -0.0 are identical in the host.
@@ -36,14 +36,7 @@ pub fn legacy_zero() -> bool {
 
 /// Encodes a term of the host for the engine.
 pub fn owned(call: &Call<'_>, word: Word) -> Result<Term, Raise> {
-    encoded(|out| encode::term(call.env, word, out))
-}
-
-/// The term that `push` encodes.
-fn encoded<E>(push: impl FnOnce(&mut Encoder<'_>) -> Result<(), E>) -> Result<Term, Raise> {
-    let mut buffer = TermBuf::new(Mode::Shared);
-    buffer.encode(push).map_err(|_| BADARG)?;
-    buffer.into_term().ok_or(BADARG)
+    encode::copied(call.env, word)?.into_term().ok_or(BADARG)
 }
 
 /// An heir, and the data for its message: a 1-tuple of the data, or `none` if there is to be no
@@ -59,11 +52,7 @@ pub fn heir(call: &Call<'_>, parts: &[Word]) -> Result<Heir, Raise> {
         [pid] => Ok(Some((heir_id(call, *pid)?, Term::atom("none")))),
         [pid, data] => {
             let id = heir_id(call, *pid)?;
-            let message = encoded(|out| {
-                out.begin_tuple(1);
-                encode::term(call.env, *data, out)
-            })?;
-            Ok(Some((id, message)))
+            Ok(Some((id, Term::tuple([owned(call, *data)?]))))
         }
         _ => Err(BADARG),
     }
@@ -104,19 +93,12 @@ pub fn parse(call: &Call<'_>, name: Word, list: Word) -> Result<Options, Raise> 
         counters: None,
     };
     parsed.options.legacy_zero = legacy_zero();
-    let mut rest = list;
     // Options are applied in order, so a later one replaces an earlier one.
-    while let Some((option, tail)) = layout::cell(rest) {
-        rest = tail;
-        match layout::tuple(option) {
-            Some([tag, parts @ ..]) => tuple_option(call, *tag, parts, &mut parsed)?,
-            Some([]) => return Err(BADARG),
-            None => atom_option(option, &mut parsed.options)?,
-        }
-    }
-    if rest != layout::NIL {
-        return Err(BADARG);
-    }
+    each(list, |option| match layout::tuple(option) {
+        Some([tag, parts @ ..]) => tuple_option(call, *tag, parts, &mut parsed),
+        Some([]) => Err(BADARG),
+        None => atom_option(option, &mut parsed.options),
+    })?;
     Ok(parsed.finish())
 }
 
@@ -178,7 +160,7 @@ fn tuple_option(
     }
     let [value] = *parts else { return Err(BADARG) };
     match () {
-        _ if is(atoms::KEYPOS) => options.keypos = position(value)?,
+        _ if is(atoms::KEYPOS) => options.keypos = tables::positive(value)?,
         _ if is(atoms::WRITE_CONCURRENCY) => options.write_concurrency = concurrency(value)?,
         _ if is(atoms::READ_CONCURRENCY) => options.read_concurrency = flag(value)?,
         _ if is(atoms::DECENTRALIZED_COUNTERS) => parsed.counters = Some(flag(value)?),
@@ -189,8 +171,12 @@ fn tuple_option(
         _ if is(atoms::EVICT) => limits(options).evict = policy(value)?,
         _ if is(atoms::STRUCTURE) => structure(call, value, options)?,
         _ if is(atoms::INDEX) => {
-            let indexes = list(value, |entry| index(call, entry))?;
-            options.indexes = options.indexes.iter().cloned().chain(indexes).collect();
+            let mut indexes = options.indexes.to_vec();
+            each(value, |entry| {
+                indexes.push(index(call, entry)?);
+                Ok(())
+            })?;
+            options.indexes = indexes.into();
         }
         _ => return Err(BADARG),
     }
@@ -199,11 +185,12 @@ fn tuple_option(
 
 /// Milliseconds, or `infinity`.
 pub fn time(call: &Call<'_>, value: Word) -> Result<Option<u64>, Raise> {
-    Ok(bound(call, value)?.map(|ms| ms as u64))
+    Ok(most(call, value)?.map(|ms| ms as u64))
 }
 
-/// A natural number, or `None` for `infinity` and for numbers that are too large to be reached.
-fn bound(call: &Call<'_>, value: Word) -> Result<Option<usize>, Raise> {
+/// A limit: a natural number, or `None` for `infinity` and for numbers that are too large to be
+/// reached.
+pub fn most(call: &Call<'_>, value: Word) -> Result<Option<usize>, Raise> {
     if value == atoms::INFINITY.word() {
         return Ok(None);
     }
@@ -220,11 +207,6 @@ fn limits(options: &mut Options) -> &mut Limits {
     bounds.limits.get_or_insert_default()
 }
 
-/// A limit, or `infinity`.
-pub fn most(call: &Call<'_>, value: Word) -> Result<Option<usize>, Raise> {
-    bound(call, value)
-}
-
 /// The policy by which a table evicts.
 pub fn policy(value: Word) -> Result<Evict, Raise> {
     match value {
@@ -238,15 +220,14 @@ pub fn policy(value: Word) -> Result<Evict, Raise> {
 
 /// `Name` or `{Name, [{Option, Value}]}`.
 fn structure(call: &Call<'_>, value: Word, options: &mut Options) -> Result<(), Raise> {
-    let (name, mut rest) = match layout::tuple(value) {
+    let (name, list) = match layout::tuple(value) {
         None => (value, layout::NIL),
         Some(&[name, list]) => (name, list),
         Some(_) => return Err(BADARG),
     };
     options.structure = text(call, name)?.into();
     options.structure_options.clear();
-    while let Some((option, tail)) = layout::cell(rest) {
-        rest = tail;
+    each(list, |option| {
         let Some(&[name, value]) = layout::tuple(option) else {
             return Err(BADARG);
         };
@@ -260,12 +241,8 @@ fn structure(call: &Call<'_>, value: Word, options: &mut Options) -> Result<(), 
             _ => StructureValue::Name(text(call, value).unwrap_or_default()),
         };
         options.structure_options.push((text(call, name)?, value));
-    }
-    if rest == layout::NIL {
         Ok(())
-    } else {
-        Err(BADARG)
-    }
+    })
 }
 
 /// `{Name, Position | Expression, Options}` of a secondary index.
@@ -286,7 +263,7 @@ pub fn index(call: &Call<'_>, entry: Word) -> Result<IndexDefinition, Raise> {
         None => IndexOn::Expression(owned(call, on)?),
     };
     let mut definition = IndexDefinition::new(atoms::from_word(call.env, name), on);
-    list(choices, |choice| {
+    each(choices, |choice| {
         match () {
             _ if choice == atoms::UNIQUE.word() => definition.unique = true,
             _ if choice == atoms::EACH.word() => definition.each = true,
@@ -299,33 +276,12 @@ pub fn index(call: &Call<'_>, entry: Word) -> Result<IndexDefinition, Raise> {
     Ok(definition)
 }
 
-/// Maps the elements of a list by `f`.
-fn list<R>(list: Word, f: impl FnMut(Word) -> Result<R, Raise>) -> Result<Vec<R>, Raise> {
-    // Elements are read one by one, so an error in one of them is found before an improper end.
-    let mut rest = list;
-    let elements = std::iter::from_fn(|| {
-        let (head, tail) = layout::cell(rest)?;
-        rest = tail;
-        Some(head)
-    });
-    let each = elements.map(f).collect::<Result<_, _>>()?;
-    match rest == layout::NIL {
-        true => Ok(each),
-        false => Err(BADARG),
-    }
-}
-
 /// The text of an atom.
 fn text(call: &Call<'_>, word: Word) -> Result<String, Raise> {
     if !layout::is_atom(word) {
         return Err(BADARG);
     }
     Ok(atoms::from_word(call.env, word).text().to_owned())
-}
-
-fn position(value: Word) -> Result<usize, Raise> {
-    let position = layout::small(value).filter(|&n| n > 0).ok_or(BADARG)?;
-    usize::try_from(position).map_err(|_| BADARG)
 }
 
 fn concurrency(value: Word) -> Result<Concurrency, Raise> {

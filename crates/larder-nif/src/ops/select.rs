@@ -1,20 +1,21 @@
 //! `select`, `match` and `match_object`, and the functions related to them, in slices.
 //!
 //! 1. Read the arguments, and compile the specification or find its program (`compile`). If the
-//!    program binds the key, look the key up and return (`point_or_scan`).
+//!    program binds the key, look the key up and return (`by_spec`).
 //! 2. Otherwise wrap the engine's job in a [`Job`], and run its first slice (`begin`).
 //! 3. If that wasn't the last slice, put the job into a resource, and schedule `scan_more` with the
 //!    resource and the results so far. `scan_more` runs the next slice, and so on.
 //!
-//! A list is built from its end: each slice puts its results in front of those of earlier slices.
-//! There are two cases:
+//! A list is built from its end: each slice puts its results in front of those of earlier slices
+//! (`run`). There are two cases:
 //!
-//! * All results of a set or ordered_set are wanted (`slice_prepended`). In an ordered_set the scan
-//!   runs against the requested direction, so the finished list is in order. A set has no order.
-//! * In all other cases (`slice_in_order`, `slice_limited`) the scan runs in the direction that was
-//!   asked for, and the list is reversed. Erlang reverses it again (`larder_select:in_order/1`).
-//!   These are scans with a limit, from a rank on, or by an index, and scans of a bag, where the
-//!   objects of a key stay in order of arrival.
+//! * All results of a set or ordered_set are wanted. In an ordered_set the scan runs against the
+//!   requested direction, so the finished list is in order. A set has no order.
+//! * In all other cases the scan runs in the direction that was asked for. If there are several
+//!   slices, the result is {more, Reversed}, with a limit {more, Reversed, Continuation}, and
+//!   Erlang reverses the list (`larder_select:in_order/1`). These are scans with a limit, from a
+//!   rank on, or by an index, and scans of a bag, where the objects of a key stay in order of
+//!   arrival.
 
 use super::rank::{count, place};
 use super::single::report;
@@ -25,7 +26,7 @@ use crate::heap::{ListBuilder, Slot};
 use crate::layout;
 use crate::resource::{Registered, ResourceRef};
 use crate::sys::*;
-use crate::tables::{self, caller_id, reply_or_raise};
+use crate::tables::{self, caller_id, positive, reply_or_raise};
 use crate::terms::atoms;
 use crate::terms::decode;
 use larder::host::{
@@ -69,7 +70,7 @@ pub enum Job {
     /// All rows that an index finds, in the order of its entries.
     Index(IndexJob),
     /// The same with a limit, and the other elements of its continuation.
-    IndexLimited(IndexJob, IndexContinuation),
+    IndexLimited(IndexJob, Continuation),
     /// The operation has ended.
     Over,
 }
@@ -86,14 +87,65 @@ impl Job {
             Job::Build(_) | Job::Index(_) | Job::IndexLimited(..) | Job::Over => false,
         }
     }
+
+    /// Runs a slice, and calls `sink` with each result.
+    fn step(
+        &mut self,
+        budget: &mut Budget,
+        context: &Context<'_>,
+        sink: &mut dyn FnMut(Output<'_>),
+    ) -> Result<ScanStep, larder::Error> {
+        let step = match self {
+            Job::All(job) | Job::Ranks(job) | Job::Limited(job, _) => {
+                return job.step(budget, context, sink)
+            }
+            Job::Index(job) | Job::IndexLimited(job, _) => return job.step(budget, context, sink),
+            Job::Take(job) => job.step(budget, context, sink)?,
+            Job::Count(job) => job.step(budget, context)?,
+            Job::Delete(job) => job.step(budget, context)?,
+            Job::Replace(job) => job.step(budget, context)?,
+            Job::Build(job) => job.step(budget.within(BUILD_SLICE))?,
+            // The last slice was run before. A call that is running doesn't get here.
+            Job::Over => return Err(larder::Error::NoTable),
+        };
+        Ok(match step {
+            Step::More => ScanStep::More,
+            Step::Done => ScanStep::Done,
+        })
+    }
 }
 
-/// The elements of a continuation of an index, {Table, Name, Limit, Place, Program}, except
-/// `Place`, its resume point.
-pub struct IndexContinuation {
-    pub name: Atom,
-    pub limit: usize,
-    pub program: PageProgram,
+/// The elements of a continuation, except its resume point: {Table, Limit, Direction, Place,
+/// Program}, or of an index {Table, Name, Limit, Place, Program}.
+pub struct Continuation {
+    /// The second and the third, which are immediates.
+    parts: [Word; 2],
+    program: PageProgram,
+}
+
+impl Continuation {
+    /// The continuation of a scan of the table.
+    fn new(call: &Call<'_>, limit: usize, direction: Direction, program: PageProgram) -> Self {
+        let direction = match direction {
+            Direction::Forward => atoms::FORWARD,
+            Direction::Backward => atoms::BACKWARD,
+        };
+        let parts = [call.int(limit as i64), direction.word()];
+        Continuation { parts, program }
+    }
+
+    /// That of a scan of the index of this name.
+    pub fn of_index(call: &Call<'_>, name: Atom, limit: usize, program: PageProgram) -> Self {
+        let parts = [atoms::to_word(call.env, name), call.int(limit as i64)];
+        Continuation { parts, program }
+    }
+
+    fn term(&self, call: &Call<'_>, scan: &ScanCall, place: &[u8]) -> Word {
+        let table = tables::reference(call.env, &scan.table);
+        let [second, third] = self.parts;
+        let program = self.program.term(call.env);
+        call.tuple(&[table, second, third, call.binary(place), program])
+    }
 }
 
 /// The program of a continuation: not yet a resource on the first page, and the resource of the
@@ -104,6 +156,18 @@ pub enum PageProgram {
 }
 
 impl PageProgram {
+    /// The program and the resume point of a continuation, which a user may have built.
+    pub fn of_page<'c>(
+        call: &'c Call<'_>,
+        place: Word,
+        program: Word,
+    ) -> Result<(ResourceRef<Program>, &'c [u8]), Raise> {
+        let program = PROGRAMS.hold(call, program).ok_or(BADARG)?;
+        spec::plans_off_scheduler(call, &program)?;
+        let place = crate::terms::binaries::bytes(call.env, place).ok_or(BADARG)?;
+        Ok((program, place))
+    }
+
     /// The program as a term, so that a continuation needn't compile it again.
     fn term(&self, env: *mut Env) -> Word {
         match self {
@@ -111,61 +175,6 @@ impl PageProgram {
             PageProgram::Held(program) => program.term(env),
         }
     }
-}
-
-/// A job that yields results.
-trait ResultJob {
-    /// Runs a slice, and calls `sink` with each result.
-    fn slice(
-        &mut self,
-        budget: &mut Budget,
-        context: &Context<'_>,
-        sink: &mut dyn FnMut(Output<'_>),
-    ) -> Result<ScanStep, larder::Error>;
-}
-
-impl ResultJob for SelectJob {
-    fn slice(
-        &mut self,
-        budget: &mut Budget,
-        context: &Context<'_>,
-        sink: &mut dyn FnMut(Output<'_>),
-    ) -> Result<ScanStep, larder::Error> {
-        self.step(budget, context, sink)
-    }
-}
-
-impl ResultJob for IndexJob {
-    fn slice(
-        &mut self,
-        budget: &mut Budget,
-        context: &Context<'_>,
-        sink: &mut dyn FnMut(Output<'_>),
-    ) -> Result<ScanStep, larder::Error> {
-        self.step(budget, context, sink)
-    }
-}
-
-impl ResultJob for TakeJob {
-    fn slice(
-        &mut self,
-        budget: &mut Budget,
-        context: &Context<'_>,
-        sink: &mut dyn FnMut(Output<'_>),
-    ) -> Result<ScanStep, larder::Error> {
-        Ok(match self.step(budget, context, sink)? {
-            Step::More => ScanStep::More,
-            Step::Done => ScanStep::Done,
-        })
-    }
-}
-
-/// The elements of a continuation, {Table, Limit, Direction, Place, Program}, except `Place`, its
-/// resume point.
-pub struct Continuation {
-    program: PageProgram,
-    limit: usize,
-    direction: Direction,
 }
 
 /// The resource type of scans.
@@ -191,43 +200,50 @@ fn compile(call: &Call<'_>, source: ProgramSource, spec: Word) -> Result<Program
     spec::program(call, spec, source)
 }
 
-/// If the program binds the key, calls `at` to look that key up. Otherwise calls `all` to scan the
-/// table.
-fn point_or_scan(
+/// An operation by a specification or a pattern: of the objects of one key (`at`), if the program
+/// binds the key, and otherwise of the table (`job`).
+#[inline]
+fn by_spec(
     call: &Call<'_>,
-    table: &Arc<EngineTable>,
-    program: Program,
-    at: impl FnOnce(Point<'_>) -> Result<Word, larder::Error>,
-    all: impl FnOnce(Program, CallerContext) -> Reply,
+    check: impl Fn(&EngineTable, OwnerId) -> Result<(), larder::Error>,
+    (source, spec): (ProgramSource, Word),
+    at: impl Fn(&EngineTable, &mut Local, Point<'_>) -> Result<Word, larder::Error>,
+    job: impl Fn(&Arc<EngineTable>, Program) -> Result<Job, larder::Error>,
 ) -> Reply {
-    let caller = CallerContext::new(call, &program)?;
-    // A bound key needs no scan: one lookup, in the same call.
-    let Some(key) = program.bound_key(table.keypos()) else {
-        return all(program, caller);
-    };
-    let point = Point {
-        key,
-        program: &program,
-        context: &caller.context(),
-    };
-    let found = at(point);
-    // The key of a bag may have many objects.
-    if !table.kind().is_unique() {
-        larder::host::with_local(|local| report(call, local));
-    }
-    reply_or_raise(call, table, found)
+    tables::with(call, call.args[0], |table| {
+        // An error of the table takes precedence over one of the specification.
+        reply_or_raise(call, table, check(table, caller_id(call)))?;
+        let program = compile(call, source, spec)?;
+        let caller = CallerContext::new(call, &program)?;
+        let Some(key) = program.bound_key(table.keypos()) else {
+            let job = reply_or_raise(call, table, job(table, program))?;
+            return begin(call, Arc::clone(table), caller, job);
+        };
+        // A bound key needs no scan: one lookup, in the same call.
+        let point = Point {
+            key,
+            program: &program,
+            context: &caller.context(),
+        };
+        larder::host::with_local(|local| {
+            let found = at(table, local, point);
+            // The key of a bag may have many objects.
+            if !table.kind().is_unique() {
+                report(call, local);
+            }
+            reply_or_raise(call, table, found)
+        })
+    })
 }
 
 /// The list of what `look_up` shows: the results of an operation on one key.
 #[inline]
 fn list_at(
     call: &Call<'_>,
-    look_up: impl FnOnce(&mut Local, &mut dyn FnMut(Output<'_>)) -> Result<(), larder::Error>,
+    look_up: impl FnOnce(&mut dyn FnMut(Output<'_>)) -> Result<(), larder::Error>,
 ) -> Result<Word, larder::Error> {
     let mut words = SmallVec::<[Word; 8]>::new();
-    larder::host::with_local(|local| {
-        look_up(local, &mut |output| words.push(word(call, &output)))
-    })?;
+    look_up(&mut |output| words.push(word(call, &output)))?;
     Ok(call.list(&words))
 }
 
@@ -247,36 +263,23 @@ fn opposite(direction: Direction) -> Direction {
     }
 }
 
-/// select_all(Table, Kind, Spec, Direction) -> [Result] | {more, [Result]}; see `slice_prepended`,
-/// and of bags `slice_in_order`.
+/// select_all(Table, Kind, Spec, Direction) -> [Result] | {more, [Result]}; see `run`.
 pub fn select_all(call: &Call<'_>) -> Reply {
-    tables::with(call, call.args[0], |table| {
-        let caller_id = caller_id(call);
-        // An error of the table takes precedence over one of the specification.
-        reply_or_raise(call, table, table.check_read(caller_id))?;
-        // `at` is called if the key is bound, and `all` otherwise.
-        let at = |point: Point<'_>| {
-            list_at(call, |local, sink| {
-                table.select_point(local, caller_id, point, sink)
-            })
-        };
-        let all = |program, caller| {
+    let me = caller_id(call);
+    by_spec(
+        call,
+        EngineTable::check_read,
+        (source_of(call.args[1]), call.args[2]),
+        |table, local, point| list_at(call, |sink| table.select_point(local, me, point, sink)),
+        |table, program| {
             // The list is built from its end, so scan in the opposite direction.
             let opposite = opposite(direction(call.args[3]));
-            let job = reply_or_raise(
-                call,
-                table,
-                table.select(caller_id, program, opposite, None),
-            )?;
-            begin(call, Arc::clone(table), caller, Job::All(job))
-        };
-        let program = compile(call, source_of(call.args[1]), call.args[2])?;
-        point_or_scan(call, table, program, at, all)
-    })
+            Ok(Job::All(table.select(me, program, opposite, None)?))
+        },
+    )
 }
 
-/// every(Table) -> [Object] | {more, [Object]}; see `slice_prepended`, and of bags
-/// `slice_in_order`.
+/// every(Table) -> [Object] | {more, [Object]}; see `run`.
 pub fn every(call: &Call<'_>) -> Reply {
     let table = tables::get(call, call.args[0])?;
     let job = reply_or_raise(
@@ -288,7 +291,7 @@ pub fn every(call: &Call<'_>) -> Reply {
 }
 
 /// slice(Table, From, Count), the function of Larder: the page of Count objects from a rank on.
-/// Returns [Object] | {more, [Object]}; see `slice_in_order`.
+/// Returns [Object] | {more, [Object]}; see `run`.
 pub fn from_rank(call: &Call<'_>) -> Reply {
     let table = tables::get(call, call.args[0])?;
     reply_or_raise(call, &table, table.check_read(caller_id(call)))?;
@@ -299,14 +302,14 @@ pub fn from_rank(call: &Call<'_>) -> Reply {
 }
 
 /// select_some(Table, Kind, Spec, Limit, Direction) -> {[Result], Continuation} | {more, [Result],
-/// Continuation} | '$end_of_table'; see `slice_limited`.
+/// Continuation} | '$end_of_table'; see `run`.
 pub fn select_some(call: &Call<'_>) -> Reply {
     tables::with(call, call.args[0], |table| {
         let caller_id = caller_id(call);
         // Rights first, as in `select_all`.
         reply_or_raise(call, table, table.check_read(caller_id))?;
         let program = compile(call, source_of(call.args[1]), call.args[2])?;
-        let limit = limit(call.args[3])?;
+        let limit = positive(call.args[3])?;
         let caller = CallerContext::new(call, &program)?;
         // If the program binds the key, look it up. In a bag there may be many objects, or more
         // results than the limit allows; then scan.
@@ -323,11 +326,8 @@ pub fn select_some(call: &Call<'_>) -> Reply {
         let direction = direction(call.args[4]);
         let job = table.select(caller_id, program.clone(), direction, Some(limit));
         let job = reply_or_raise(call, table, job)?;
-        let continuation = Continuation {
-            program: PageProgram::New(program),
-            limit,
-            direction,
-        };
+        let program = PageProgram::New(program);
+        let continuation = Continuation::new(call, limit, direction, program);
         begin(
             call,
             Arc::clone(table),
@@ -366,23 +366,14 @@ fn some_at(
     })
 }
 
-/// Reads a limit: a positive small integer, as in `ets`.
-pub fn limit(word: Word) -> Result<usize, Raise> {
-    let limit = layout::small(word).filter(|&n| n > 0).ok_or(BADARG)?;
-    usize::try_from(limit).map_err(|_| BADARG)
-}
-
 /// select_again(Table, Limit, Direction, Place, Program) -> the same as select_some. The arguments
 /// are the elements of a continuation.
 pub fn select_again(call: &Call<'_>) -> Reply {
     let &[id, limit_word, direction_word, place, program] = call.args else {
         return Err(BADARG);
     };
-    // The parts of a continuation are checked: a user may have built it.
-    let program = PROGRAMS.hold(call, program).ok_or(BADARG)?;
-    spec::plans_off_scheduler(call, &program)?;
-    let place = crate::terms::binaries::bytes(call.env, place).ok_or(BADARG)?;
-    let (limit, direction) = (limit(limit_word)?, direction(direction_word));
+    let (program, place) = PageProgram::of_page(call, place, program)?;
+    let (limit, direction) = (positive(limit_word)?, direction(direction_word));
     let table = tables::get(call, id)?;
     let caller = CallerContext::new(call, &program)?;
     let job = table.select_resume(
@@ -392,11 +383,8 @@ pub fn select_again(call: &Call<'_>) -> Reply {
         Some(limit),
         place,
     );
-    let continuation = Continuation {
-        program: PageProgram::Held(program),
-        limit,
-        direction,
-    };
+    let program = PageProgram::Held(program);
+    let continuation = Continuation::new(call, limit, direction, program);
     // A new job, which begins at the point where the last call ended.
     begin(
         call,
@@ -408,12 +396,13 @@ pub fn select_again(call: &Call<'_>) -> Reply {
 
 /// select_count(Table, Spec) -> Count.
 pub fn select_count(call: &Call<'_>) -> Reply {
-    counted(
+    let me = caller_id(call);
+    by_spec(
         call,
         EngineTable::check_read,
-        None,
-        |table, local, point| table.count_point(local, caller_id(call), point),
-        |table, program| Ok(Job::Count(table.select_count(caller_id(call), program)?)),
+        (None, call.args[1]),
+        |table, local, point| Ok(number(call, table.count_point(local, me, point)?)),
+        |table, program| Ok(Job::Count(table.select_count(me, program)?)),
     )
 }
 
@@ -428,81 +417,49 @@ pub fn match_delete(call: &Call<'_>) -> Reply {
 }
 
 fn delete(call: &Call<'_>, source: ProgramSource) -> Reply {
-    counted(
+    let me = caller_id(call);
+    by_spec(
         call,
         EngineTable::check_write,
-        source,
-        |table, local, point| table.delete_point(local, caller_id(call), point),
-        |table, program| Ok(Job::Delete(table.select_delete(caller_id(call), program)?)),
+        (source, call.args[1]),
+        |table, local, point| Ok(number(call, table.delete_point(local, me, point)?)),
+        |table, program| Ok(Job::Delete(table.select_delete(me, program)?)),
     )
 }
 
-/// A scan whose result is the number of objects that it has counted or deleted: of one key (`at`),
-/// or of the table (`job`).
-#[inline]
-fn counted(
-    call: &Call<'_>,
-    check: impl Fn(&EngineTable, OwnerId) -> Result<(), larder::Error>,
-    source: ProgramSource,
-    at: impl Fn(&EngineTable, &mut Local, Point<'_>) -> Result<u64, larder::Error>,
-    job: impl Fn(&Arc<EngineTable>, Program) -> Result<Job, larder::Error>,
-) -> Reply {
-    tables::with(call, call.args[0], |table| {
-        reply_or_raise(call, table, check(table, caller_id(call)))?;
-        let at = |point: Point<'_>| {
-            let count = larder::host::with_local(|local| at(table, local, point))?;
-            Ok(call.int(count as i64))
-        };
-        let all = |program, caller| {
-            let job = reply_or_raise(call, table, job(table, program))?;
-            begin(call, Arc::clone(table), caller, job)
-        };
-        let program = compile(call, source, call.args[1])?;
-        point_or_scan(call, table, program, at, all)
-    })
-}
-
-/// select_take(Table, Spec) -> [Result] | {more, [Result]}; see `slice_in_order`. The scan runs
+/// select_take(Table, Spec) -> [Result] | {more, [Result]}; see `run`. The scan runs
 /// forward, and each object is removed when its result is made.
 pub fn select_take(call: &Call<'_>) -> Reply {
-    tables::with(call, call.args[0], |table| {
-        let caller_id = caller_id(call);
-        reply_or_raise(call, table, table.check_write(caller_id))?;
-        let at = |point: Point<'_>| {
-            list_at(call, |local, sink| {
-                table.take_point(local, caller_id, point, sink)
-            })
-        };
-        let all = |program, caller| {
-            let job = reply_or_raise(call, table, table.select_take(caller_id, program))?;
-            begin(call, Arc::clone(table), caller, Job::Take(job))
-        };
-        let program = compile(call, None, call.args[1])?;
-        point_or_scan(call, table, program, at, all)
-    })
+    let me = caller_id(call);
+    by_spec(
+        call,
+        EngineTable::check_write,
+        (None, call.args[1]),
+        |table, local, point| list_at(call, |sink| table.take_point(local, me, point, sink)),
+        |table, program| Ok(Job::Take(table.select_take(me, program)?)),
+    )
 }
 
 /// select_replace(Table, Spec) -> Count.
 pub fn select_replace(call: &Call<'_>) -> Reply {
-    tables::with(call, call.args[0], |table| {
-        let caller_id = caller_id(call);
-        reply_or_raise(call, table, table.check_write(caller_id))?;
-        // As in `ets`, where a bag may have several objects with the same key.
-        if table.kind() == TableKind::Bag {
-            return Err(Raise::Cause(atoms::TABLE_TYPE));
-        }
-        let at = |point: Point<'_>| {
-            let count =
-                larder::host::with_local(|local| table.replace_point(local, caller_id, point))?;
-            Ok(call.int(count as i64))
-        };
-        let all = |program, caller| {
-            let job = reply_or_raise(call, table, table.select_replace(caller_id, program))?;
-            begin(call, Arc::clone(table), caller, Job::Replace(job))
-        };
-        let program = compile(call, None, call.args[1])?;
-        point_or_scan(call, table, program, at, all)
-    })
+    let me = caller_id(call);
+    // As in `ets`, where a bag may have several objects with the same key.
+    let check = |table: &EngineTable, me| match table.check_write(me) {
+        Ok(()) if table.kind() == TableKind::Bag => Err(larder::Error::TableType),
+        checked => checked,
+    };
+    by_spec(
+        call,
+        check,
+        (None, call.args[1]),
+        |table, local, point| Ok(number(call, table.replace_point(local, me, point)?)),
+        |table, program| Ok(Job::Replace(table.select_replace(me, program)?)),
+    )
+}
+
+/// A number of objects.
+fn number(call: &Call<'_>, count: u64) -> Word {
+    call.int(count as i64)
 }
 
 /// Runs the first slice of a job. If it isn't the last one, schedules the next one.
@@ -565,15 +522,7 @@ fn slice(
     tables::off_scheduler(call, job.is_long())?;
     let mut budget = Budget::scan();
     let ended = run(call, scan, job, found, &mut budget);
-    let ended = match ended {
-        // A list batch is in progress. Help with it; the next slice continues at the same point.
-        // (`step_or_help` does this for jobs with results, to keep what they have found.)
-        Err(larder::Error::Busy) => {
-            scan.table.help_batch(&mut budget);
-            Ok(SliceOutcome::More(found))
-        }
-        other => reply_or_raise(call, &scan.table, other),
-    };
+    let ended = reply_or_raise(call, &scan.table, ended);
     if matches!(ended, Ok(SliceOutcome::Result(_))) {
         call.spent(budget.spent() / BUDGET_UNITS_PER_TIMESLICE_UNIT);
     }
@@ -585,75 +534,67 @@ fn run(
     call: &Call<'_>,
     scan: &ScanCall,
     job: &mut Job,
-    found: Word,
-    budget: &mut Budget,
-) -> Result<SliceOutcome, larder::Error> {
-    // The surroundings, such as `self()`, were read by the first slice.
-    let context = scan.caller.context();
-    let (step, count) = match job {
-        // One object for each key: the scan runs against the requested direction, so the list is in
-        // order when it ends.
-        Job::All(job) if scan.table.kind().is_unique() => {
-            return slice_prepended(call, scan, job, found, budget)
-        }
-        Job::All(job) | Job::Ranks(job) => return slice_in_order(call, scan, job, found, budget),
-        Job::Take(job) => return slice_in_order(call, scan, job, found, budget),
-        Job::Index(job) => return slice_in_order(call, scan, job, found, budget),
-        Job::Limited(job, rest) => {
-            let next = |job: &SelectJob| continuation(call, scan, job, rest);
-            return slice_limited(call, scan, job, next, found, budget);
-        }
-        Job::IndexLimited(job, rest) => {
-            let next = |job: &IndexJob| Some(index_continuation(call, scan, job, rest));
-            return slice_limited(call, scan, job, next, found, budget);
-        }
-        Job::Build(job) => {
-            return Ok(match job.step(budget.within(BUILD_SLICE))? {
-                Step::More => SliceOutcome::More(found),
-                Step::Done => SliceOutcome::Result(atoms::TRUE.word()),
-            });
-        }
-        Job::Count(job) => (job.step(budget, &context)?, job.count()),
-        Job::Delete(job) => (job.step(budget, &context)?, job.count()),
-        Job::Replace(job) => (job.step(budget, &context)?, job.count()),
-        // The last slice was run before. A call that is running doesn't get here.
-        Job::Over => return Err(larder::Error::NoTable),
-    };
-    Ok(match step {
-        Step::More => SliceOutcome::More(found),
-        Step::Done => SliceOutcome::Result(call.int(count as i64)),
-    })
-}
-
-/// A slice of a scan for all results, in a table with one object per key. An ordered_set is scanned
-/// against the requested direction, so each result is put in front of the earlier ones.
-fn slice_prepended(
-    call: &Call<'_>,
-    scan: &ScanCall,
-    job: &mut SelectJob,
     mut found: Word,
     budget: &mut Budget,
 ) -> Result<SliceOutcome, larder::Error> {
+    // One object for each key: the scan runs against the requested direction, so each result is put
+    // in front of the earlier ones, and the list is in order when it ends.
+    if matches!(job, Job::All(_)) && scan.table.kind().is_unique() {
+        let step = step_or_help(scan, job, budget, &mut |output| {
+            found = cons(call, word(call, &output), found);
+        })?;
+        return Ok(match step {
+            ScanStep::More => SliceOutcome::More(found),
+            _ => SliceOutcome::Result(found),
+        });
+    }
+    let mut list = ListBuilder::new(&call.heap);
     let step = step_or_help(scan, job, budget, &mut |output| {
-        // The row's term is made on the heap of this call, in front of those of earlier slices.
-        found = cons(call, word(call, &output), found);
+        fill(call, &output, list.next())
     })?;
-    Ok(match step {
-        ScanStep::More => SliceOutcome::More(found),
-        _ => SliceOutcome::Result(found),
-    })
+    if step == ScanStep::More {
+        return Ok(SliceOutcome::More(reversed(call, list.list(), found)));
+    }
+    let end = atoms::END_OF_TABLE.word();
+    let next = match job {
+        // The limit is reached. Like `ets`, only a scan of given keys knows that there are no more
+        // results.
+        Job::Limited(job, rest) if step == ScanStep::Limit && !job.is_over() => {
+            Some(rest.term(call, scan, &job.continuation().unwrap_or_default()))
+        }
+        Job::IndexLimited(job, rest) if step == ScanStep::Limit => {
+            Some(rest.term(call, scan, &job.continuation()))
+        }
+        Job::Limited(..) | Job::IndexLimited(..) => Some(end),
+        Job::Count(job) => return Ok(SliceOutcome::Result(number(call, job.count()))),
+        Job::Delete(job) => return Ok(SliceOutcome::Result(number(call, job.count()))),
+        Job::Replace(job) => return Ok(SliceOutcome::Result(number(call, job.count()))),
+        Job::Build(_) => return Ok(SliceOutcome::Result(atoms::TRUE.word())),
+        Job::All(_) | Job::Ranks(_) | Job::Take(_) | Job::Index(_) | Job::Over => None,
+    };
+    // If all is in one slice, the list is in order.
+    Ok(SliceOutcome::Result(match (next, found == layout::NIL) {
+        (None, true) => list.list(),
+        (Some(next), true) if list.len() == 0 && next == end => end,
+        (Some(next), true) => call.tuple(&[list.list(), next]),
+        (next, false) => {
+            let reversed = reversed(call, list.list(), found);
+            let parts = [atoms::MORE.word(), reversed, next.unwrap_or(end)];
+            call.tuple(&parts[..2 + usize::from(next.is_some())])
+        }
+    }))
 }
 
-/// Runs a slice of a job that yields results. If a list batch stops it, the results so far are
-/// kept, the rest of the slice is spent on helping with the batch, and the next slice continues at
-/// the same point.
+/// Runs a slice of a job. If a list batch stops it, the results so far are kept, the rest of the
+/// slice is spent on helping with the batch, and the next slice continues at the same point.
 fn step_or_help(
     scan: &ScanCall,
-    job: &mut impl ResultJob,
+    job: &mut Job,
     budget: &mut Budget,
     sink: &mut dyn FnMut(Output<'_>),
 ) -> Result<ScanStep, larder::Error> {
-    match job.slice(budget, &scan.caller.context(), sink) {
+    // The surroundings, such as `self()`, were read by the first slice.
+    match job.step(budget, &scan.caller.context(), sink) {
         Err(larder::Error::Busy) => {
             scan.table.help_batch(budget);
             Ok(ScanStep::More)
@@ -662,39 +603,9 @@ fn step_or_help(
     }
 }
 
-/// A slice of a scan for all results that runs in the direction that was asked for. Ends with the
-/// results if there is one slice, and with {more, Reversed} if there are several.
-fn slice_in_order(
-    call: &Call<'_>,
-    scan: &ScanCall,
-    job: &mut impl ResultJob,
-    found: Word,
-    budget: &mut Budget,
-) -> Result<SliceOutcome, larder::Error> {
-    let mut list = ListBuilder::new(&call.heap);
-    let step = step_or_help(scan, job, budget, &mut |output| {
-        fill(call, &output, list.next())
-    })?;
-    // The first slice was the last one. No reversal is needed.
-    let over = !matches!(step, ScanStep::More);
-    if over && found == layout::NIL {
-        return Ok(SliceOutcome::Result(list.list()));
-    }
-    let reversed = reversed(call, list.list(), found);
-    Ok(if over {
-        SliceOutcome::Result(call.tuple(&[atoms::MORE.word(), reversed]))
-    } else {
-        SliceOutcome::More(reversed)
-    })
-}
-
 /// Puts the elements of a list in front of the results so far, in reverse order.
-fn reversed(call: &Call<'_>, list: Word, mut found: Word) -> Word {
-    let mut rest = list;
-    while let Some((head, tail)) = layout::cell(rest) {
-        found = cons(call, head, found);
-        rest = tail;
-    }
+pub(super) fn reversed(call: &Call<'_>, list: Word, mut found: Word) -> Word {
+    layout::elements(list).for_each(|element| found = cons(call, element, found));
     found
 }
 
@@ -714,79 +625,4 @@ fn fill(call: &Call<'_>, output: &Output<'_>, slot: Slot) {
 
 fn cons(call: &Call<'_>, head: Word, tail: Word) -> Word {
     call.heap.cell(head, tail)
-}
-
-/// A slice of a scan with a limit. Ends with {Results, Continuation}, or '$end_of_table'. If there
-/// are several slices, ends with {more, Reversed, Continuation}, which `larder_select:in_order/1`
-/// reverses. `next` makes the continuation, if there may be more results.
-fn slice_limited<J: ResultJob>(
-    call: &Call<'_>,
-    scan: &ScanCall,
-    job: &mut J,
-    next: impl FnOnce(&J) -> Option<Word>,
-    found: Word,
-    budget: &mut Budget,
-) -> Result<SliceOutcome, larder::Error> {
-    let mut list = ListBuilder::new(&call.heap);
-    let step = step_or_help(scan, job, budget, &mut |output| {
-        fill(call, &output, list.next())
-    })?;
-    let next = match step {
-        // The limit isn't reached, and the table not finished. Another slice goes on.
-        ScanStep::More => return Ok(SliceOutcome::More(reversed(call, list.list(), found))),
-        ScanStep::Limit => next(job).unwrap_or(atoms::END_OF_TABLE.word()),
-        ScanStep::Done => atoms::END_OF_TABLE.word(),
-    };
-    // All in one slice: the list is in order.
-    if found == layout::NIL {
-        if list.len() == 0 && next == atoms::END_OF_TABLE.word() {
-            return Ok(SliceOutcome::Result(next));
-        }
-        return Ok(SliceOutcome::Result(call.tuple(&[list.list(), next])));
-    }
-    Ok(SliceOutcome::Result(call.tuple(&[
-        atoms::MORE.word(),
-        reversed(call, list.list(), found),
-        next,
-    ])))
-}
-
-/// The continuation of a select with a limit. `None` if there are no more results.
-fn continuation(
-    call: &Call<'_>,
-    scan: &ScanCall,
-    job: &SelectJob,
-    rest: &Continuation,
-) -> Option<Word> {
-    // Like `ets`, only a scan of given keys knows that there are no more results.
-    if job.is_over() {
-        return None;
-    }
-    let direction = match rest.direction {
-        Direction::Forward => atoms::FORWARD,
-        Direction::Backward => atoms::BACKWARD,
-    };
-    Some(call.tuple(&[
-        tables::reference(call.env, &scan.table),
-        call.int(rest.limit as i64),
-        direction.word(),
-        call.binary(&job.continuation().unwrap_or_default()),
-        rest.program.term(call.env),
-    ]))
-}
-
-/// The continuation of a scan of an index with a limit.
-fn index_continuation(
-    call: &Call<'_>,
-    scan: &ScanCall,
-    job: &IndexJob,
-    rest: &IndexContinuation,
-) -> Word {
-    call.tuple(&[
-        tables::reference(call.env, &scan.table),
-        atoms::to_word(call.env, rest.name),
-        call.int(rest.limit as i64),
-        call.binary(&job.continuation()),
-        rest.program.term(call.env),
-    ])
 }

@@ -12,7 +12,7 @@ use crate::call::{boolean, Call, Raise, Reply, BADARG};
 use crate::heap::{Cells, Heap, ListBuilder};
 use crate::layout::{self, Kind};
 use crate::sys::*;
-use crate::tables::{self, caller_id, lazy_caller_id, natural, reply_or_raise};
+use crate::tables::{self, caller_id, lazy_caller_id, positive, reply_or_raise};
 use crate::terms::atoms;
 use crate::terms::decode;
 use crate::terms::encode::{stack_bytes, Row, Writer};
@@ -35,7 +35,7 @@ pub fn with_key<R>(
     // The buffer begins on the stack. Most keys fit there, and nothing is allocated.
     let mut stack = stack_bytes();
     let mut bytes = Writer::at(&mut stack, call.env, Mode::Inline);
-    bytes.key(key, table.key_form()).map_err(|_| BADARG)?;
+    bytes.key(key, table.key_form())?;
     f(&bytes)
 }
 
@@ -416,18 +416,15 @@ pub fn lookup_elements_default(call: &Call<'_>) -> Reply {
 /// Reads the position of an element. `None` if no object can have it.
 #[inline]
 fn position(word: Word) -> Option<usize> {
-    natural(word).ok().filter(|&position| position > 0)
+    positive(word).ok()
 }
 
 /// Reads a list of positions.
 fn positions(list: Word) -> Option<SmallVec<[usize; 16]>> {
     // Anything but a proper list of positions is a bad argument.
-    let (mut rest, mut found) = (list, SmallVec::new());
-    while let Some((head, tail)) = layout::cell(rest) {
-        found.push(position(head)?);
-        rest = tail;
-    }
-    (rest == layout::NIL).then_some(found)
+    let mut elements = layout::elements(list);
+    let found = elements.by_ref().map(position).collect::<Option<_>>()?;
+    (elements.rest == layout::NIL).then_some(found)
 }
 
 /// The elements that were found under a key, as terms on the caller's heap.

@@ -13,7 +13,7 @@
 //! (`compile_whole`).
 
 use super::single::weight;
-use crate::call::{boolean, Call, Raise, Reply, BADARG};
+use crate::call::{self, boolean, Call, Raise, Reply, BADARG};
 use crate::entry;
 use crate::layout::{self, node, Kind};
 use crate::resource::Registered;
@@ -69,15 +69,6 @@ impl CallerContext {
             None => Context::none(),
         }
     }
-}
-
-/// Encodes a term.
-fn encoded_term(call: &Call<'_>, word: Word) -> Result<TermBuf, Raise> {
-    let mut buffer = TermBuf::default();
-    buffer
-        .encode(|out| encode::term(call.env, word, out))
-        .map_err(|_| BADARG)?;
-    Ok(buffer)
 }
 
 /// What a program is compiled from: a match specification (`None`), or a pattern, with the result
@@ -196,15 +187,12 @@ impl Terms for Words {
 
     fn write(&self, word: Word, out: &mut Vec<u8>) -> bool {
         // A term with handles can't be part of a template, whose bytes may be kept.
-        let mut buffer = TermBuf::default();
-        let written = buffer.encode(|out| encode::term(self.0, word, out));
-        match buffer.term().filter(|term| !term.has_handles()) {
-            Some(term) if written.is_ok() => {
-                out.extend_from_slice(term.bytes());
-                true
-            }
-            _ => false,
-        }
+        let copied = encode::copied(self.0, word).ok();
+        let term = copied.as_ref().and_then(TermBuf::term);
+        let plain = term.filter(|term| !term.has_handles());
+        plain
+            .inspect(|term| out.extend_from_slice(term.bytes()))
+            .is_some()
     }
 }
 
@@ -239,17 +227,14 @@ pub fn plans_off_scheduler(call: &Call<'_>, program: &Program) -> Result<(), Rai
 fn bound(call: &Call<'_>, prepared: Word, values: Word) -> Result<Program, Raise> {
     let prepared = PREPARED.get(call, prepared).ok_or(BADARG)?;
     // The number of values is checked while they are read: a list of any length may come.
-    let (mut words, mut rest) = (SmallVec::<[Word; 8]>::new(), values);
-    while let Some((value, tail)) = layout::cell(rest) {
-        if words.len() == prepared.parameters() {
-            return Err(BADARG);
+    let mut words = SmallVec::<[Word; 8]>::new();
+    call::each(values, |value| match words.len() < prepared.parameters() {
+        true => {
+            words.push(value);
+            Ok(())
         }
-        words.push(value);
-        rest = tail;
-    }
-    if rest != layout::NIL {
-        return Err(BADARG);
-    }
+        false => Err(BADARG),
+    })?;
     CODE_CACHE.with_borrow_mut(|cache| {
         // The thread's buffers are borrowed for as long as values are encoded.
         let (env, words) = (call.env, &words[..]);
@@ -356,9 +341,7 @@ impl CodeCache {
 
     /// Encodes a term in the buffer.
     fn encoded(&mut self, env: *mut Env, word: Word) -> Result<TermRef<'_>, Raise> {
-        self.buffer
-            .encode(|out| encode::term(env, word, out))
-            .map_err(|_| BADARG)?;
+        self.buffer.encode(|out| encode::term(env, word, out))?;
         self.buffer.term().ok_or(BADARG)
     }
 
@@ -436,7 +419,7 @@ impl CodeCache {
 #[cold]
 fn compile_whole(call: &Call<'_>, word: Word, source: ProgramSource) -> Result<Program, Raise> {
     // The term is only needed while it is compiled.
-    let buffer = encoded_term(call, word)?;
+    let buffer = encode::copied(call.env, word)?;
     let spec = long_off_scheduler(call, &buffer)?;
     let program = match source {
         None => Program::compile(spec),
@@ -481,7 +464,7 @@ pub fn compile_ref(call: &Call<'_>) -> Reply {
 
 /// Compiles a match specification with parameters.
 fn prepared(call: &Call<'_>, word: Word) -> Result<Result<Prepared, CompileError>, Raise> {
-    let buffer = encoded_term(call, word)?;
+    let buffer = encode::copied(call.env, word)?;
     Ok(Prepared::compile(long_off_scheduler(call, &buffer)?))
 }
 
@@ -528,11 +511,10 @@ fn row<'w>(
     word: Word,
     written: &'w mut Writer<'_>,
 ) -> Result<TermRef<'w>, Raise> {
-    let is_written = match program.positions_read() {
-        Some(positions) => written.term_read_at(word, positions),
-        None => written.term(word),
-    };
-    is_written.map_err(|_| BADARG)?;
+    match program.positions_read() {
+        Some(positions) => written.term_read_at(word, positions)?,
+        None => written.term(word)?,
+    }
     Ok(written.as_term())
 }
 
@@ -556,8 +538,7 @@ pub fn run(call: &Call<'_>) -> Reply {
             None => None,
         };
         if let Some(result) = result {
-            // SAFETY: the environment is the running call's, and so are both terms.
-            done = unsafe { enif_make_list_cell(call.env, result, done) };
+            done = call.heap.cell(result, done);
         }
         rest = tail;
         let weight = weight(row.bytes().len(), row.outside_bytes());
@@ -567,11 +548,7 @@ pub fn run(call: &Call<'_>) -> Reply {
         }
     }
     call.spent(budget.spent());
-    if rest == layout::NIL {
-        Ok(done)
-    } else {
-        Err(BADARG)
-    }
+    (rest == layout::NIL).then_some(done).ok_or(BADARG)
 }
 
 /// test(Tuple, Spec) -> {ok, Result} | false: runs a specification on a term.

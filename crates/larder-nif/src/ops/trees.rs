@@ -5,7 +5,7 @@ use crate::sys::*;
 use crate::terms::decode;
 use crate::terms::encode;
 use larder::host::{MapChange, MapHost};
-use larder_term::{Mode, TermBuf, TermRef};
+use larder_term::{TermBuf, TermRef};
 
 /// The emulator, as the engine uses it to change large maps.
 pub struct Trees<'c, 'a> {
@@ -52,10 +52,8 @@ impl MapHost for Trees<'_, '_> {
             }
         }
         // Encode the map that the emulator has made.
-        let mut buffer = TermBuf::new(Mode::Shared);
-        buffer.encode(|out| encode::term(env, word, out)).ok()?;
         let made = &mut self.made.get_or_insert_default().0;
-        made.push(buffer);
+        made.push(encode::copied(env, word).ok()?);
         made.last()?.term()
     }
 }

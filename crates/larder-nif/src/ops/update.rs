@@ -14,30 +14,14 @@ use crate::sys::*;
 use crate::tables::{self, caller_id, lazy_caller_id, reply_or_raise};
 use crate::terms::atoms;
 use crate::terms::decode;
-use crate::terms::encode::{self, stack_bytes, Row, Unreadable, Writer};
+use crate::terms::encode::{self, stack_bytes, Row, Writer};
 use larder::host::{CounterOp, CounterOps, EngineTable, Error, Local, MapHost, Sums};
 use larder_term::number::Number;
 use larder_term::object::ObjectRef;
-use larder_term::{Mode, Term, TermBuf, TermRef};
+use larder_term::{Mode, Term, TermRef};
 use smallvec::SmallVec;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
-
-/// A term of the emulator, encoded in a buffer of its own.
-struct CopiedTerm(TermBuf);
-
-impl CopiedTerm {
-    fn new(call: &Call<'_>, word: Word) -> Result<CopiedTerm, Raise> {
-        let mut buffer = TermBuf::new(Mode::Shared);
-        let pushed: Result<(), Unreadable> = buffer.encode(|out| encode::term(call.env, word, out));
-        pushed.map_err(|_| BADARG)?;
-        Ok(CopiedTerm(buffer))
-    }
-
-    fn term(&self) -> Result<TermRef<'_>, Raise> {
-        self.0.term().ok_or(BADARG)
-    }
-}
 
 /// An integer of any size.
 #[inline]
@@ -52,8 +36,8 @@ fn integer(call: &Call<'_>, word: Word) -> Result<Number, Raise> {
 fn large_integer(call: &Call<'_>, word: Word) -> Result<Number, Raise> {
     // Anything else may be large, and the leaf is locked. So it is refused unread.
     tables::integer(call, word).ok_or(BADARG)?;
-    let copy = CopiedTerm::new(call, word)?;
-    Number::from_term(copy.term()?)
+    let copy = encode::copied(call.env, word)?;
+    Number::from_term(copy.term().ok_or(BADARG)?)
         .filter(Number::is_integer)
         .ok_or(BADARG)
 }
@@ -203,7 +187,7 @@ fn counter_in_map(
         [_, key, initial] => (key, Some(integer(call, initial)?)),
         _ => return Err(BADARG),
     };
-    let key = Term::from(CopiedTerm::new(call, key)?.term()?);
+    let key = super::options::owned(call, key)?;
     *op = op.clone().in_map(key, initial);
     Ok(())
 }
@@ -334,7 +318,7 @@ fn with_row<R>(
     *key = call.args[1];
     let (mut key, mut value) = (stack_bytes(), stack_bytes());
     let mut row = Row::at([&mut key, &mut value], call.env);
-    row.write(table, &elements).map_err(|_| BADARG)?;
+    row.write(table, &elements)?;
     f(row.object())
 }
 
@@ -447,13 +431,13 @@ const NO_PLACE: usize = usize::MAX;
 /// the last one counts. Anything else is recorded as a malformed operation.
 #[inline(never)]
 fn read_elements(ops: Word) -> (ElementOps, usize) {
-    let (mut given, mut count, mut rest) = (ElementOps::new(), 0, ops);
-    while let Some((op, tail)) = layout::cell(rest) {
+    let (mut given, mut count, mut ops) = (ElementOps::new(), 0, layout::elements(ops));
+    for op in ops.by_ref() {
         note_element(&mut given, op);
-        (count, rest) = (count + 1, tail);
+        count += 1;
     }
     // No list, or an improper tail.
-    if rest != layout::NIL {
+    if ops.rest != layout::NIL {
         note_element(&mut given, layout::NIL);
     }
     (given, count)

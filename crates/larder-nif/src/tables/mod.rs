@@ -86,15 +86,15 @@ pub fn get_all(
     ids: Word,
     check: impl Fn(&Arc<EngineTable>) -> Result<(), Raise>,
 ) -> Result<Vec<Arc<EngineTable>>, Raise> {
-    let (mut rest, mut tables) = (ids, Vec::new());
     // An id that occurs twice gives the table twice.
-    while let Some((id, tail)) = layout::cell(rest) {
+    let mut tables = Vec::new();
+    call::each(ids, |id| {
         let table = get(call, id)?;
         check(&table)?;
         tables.push(table);
-        rest = tail;
-    }
-    (rest == layout::NIL).then_some(tables).ok_or(BADARG)
+        Ok(())
+    })?;
+    Ok(tables)
 }
 
 /// Converts the engine's result to this library's. Two errors are not raised but make the call
@@ -169,4 +169,10 @@ pub fn natural(word: Word) -> Result<usize, Raise> {
     layout::small(word)
         .and_then(|n| usize::try_from(n).ok())
         .ok_or(BADARG)
+}
+
+/// Reads a positive integer. Anything else is a bad argument.
+#[inline]
+pub fn positive(word: Word) -> Result<usize, Raise> {
+    natural(word).and_then(|n| if n > 0 { Ok(n) } else { Err(BADARG) })
 }

@@ -30,7 +30,7 @@ use crate::layout::{self, Kind};
 use crate::sys::*;
 use larder_term::object::KeyForm;
 use larder_term::tags::*;
-use larder_term::{blob, order_key, Encoder, Mode, TermRef};
+use larder_term::{blob, order_key, Encoder, Mode, TermBuf, TermRef};
 use std::cell::Cell;
 
 pub use super::buffer::stack_bytes;
@@ -626,4 +626,11 @@ pub fn term(env: *mut Env, word: Word, out: &mut Encoder<'_>) -> Written {
     // which has given them up.
     unsafe { out.adopt(&writer, handles, writer.negative_zero) };
     Ok(())
+}
+
+/// A term in a buffer of its own.
+pub fn copied(env: *mut Env, word: Word) -> Result<TermBuf, Unreadable> {
+    let mut buffer = TermBuf::default();
+    buffer.encode(|out| term(env, word, out))?;
+    Ok(buffer)
 }

@@ -12,6 +12,7 @@ use super::layer::{BoundState, PendingTimer, TimerAction};
 use super::quota::{weight_of_stamped, Growth, Quota};
 use super::stamp::{self, object_of, ObjectTimes, NO_TIME};
 use crate::counters::Counter;
+use crate::delegate::{delegate_order, delegate_room};
 use crate::index::TableIndex;
 use crate::raw;
 use crate::reclaim::reaper;
@@ -430,9 +431,7 @@ fn times_in(index: &dyn Unique, guard: &Guard, key: Key<'_>) -> Option<ObjectTim
 }
 
 impl Unique for Bounded {
-    fn is_ordered(&self) -> bool {
-        self.below.is_ordered()
-    }
+    delegate_order!(below);
 
     fn get(&self, guard: &Guard, key: Key<'_>, out: &mut Vec<u8>) -> bool {
         self.get_by(guard, key, out, |now, value| {
@@ -653,10 +652,6 @@ impl Unique for Bounded {
         }
         is_present
     }
-
-    fn position(&self, key: Key<'_>, out: &mut Vec<u8>) {
-        self.below.position(key, out);
-    }
 }
 
 impl Container for Bounded {
@@ -686,15 +681,5 @@ impl Container for Bounded {
         stats
     }
 
-    fn limit(&self) -> Option<usize> {
-        self.below.limit()
-    }
-
-    fn expect_keys(&self, now: usize, soon: usize) {
-        self.below.expect_keys(now, soon);
-    }
-
-    fn freeze(&self, on: bool) {
-        self.below.freeze(on);
-    }
+    delegate_room!(below);
 }

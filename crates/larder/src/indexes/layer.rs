@@ -7,8 +7,9 @@
 use super::values::has;
 use super::{Entries, IndexEntry, Indexes};
 use crate::bounds::{self, object_of, ObjectTimes};
-use crate::delegate::{delegate_container, delegate_multi, delegate_objects, delegate_unique};
+use crate::delegate::{delegate_container, delegate_multi, delegate_unique};
 use crate::index::TableIndex;
+use crate::noted::{NotedObjects, Notes};
 use crate::programs::Scratch;
 use crate::raw;
 use larder_index::sync::{planted, Fault};
@@ -443,107 +444,40 @@ impl Unique for Indexed<dyn Unique> {
         })
     }
 
-    delegate_unique!();
+    delegate_unique!(index);
 }
 
-/// The objects under a key of a bag, with secondary indexes to be maintained.
+/// Maintains secondary indexes when objects under a key of a bag change.
 ///
 /// Scans of a bag may read an object beside its change. So old entries are removed after the
 /// objects are changed, still under the lock. A reader that misses an entry doesn't find the object
 /// afterwards.
-struct IndexedObjects<'a> {
-    objects: &'a mut dyn Objects,
+struct EntryNotes<'a> {
     indexes: &'a Indexes,
     guard: &'a Guard,
     key: &'a [u8],
     removals: Vec<Removal>,
 }
 
-impl IndexedObjects<'_> {
-    /// Calls `f` to change objects. `f` must call its second argument before it changes an object,
-    /// with the old and the new value.
-    fn changing<R>(&mut self, f: impl FnOnce(&mut dyn Objects, &mut NoteChange<'_>) -> R) -> R {
+impl Notes for EntryNotes<'_> {
+    fn begin(&mut self, objects: &mut dyn Objects) {
         // X2: readers of the key wait from here on.
-        self.objects.begin_change();
-        let (indexes, guard, key) = (self.indexes, self.guard, self.key);
-        let removals = &mut self.removals;
-        let result = f(self.objects, &mut |old, new| {
-            with_entry_buffers(|buffers| {
-                let change = RowChange { old, new };
-                indexes.add_new_entries(guard, key, change, false, buffers, removals);
-            });
-        });
+        objects.begin_change();
+    }
+
+    fn note(&mut self, old: Option<&[u8]>, new: Option<&[u8]>) {
+        let (change, removals) = (RowChange { old, new }, &mut self.removals);
         with_entry_buffers(|buffers| {
-            indexes.remove_old_entries(guard, key, removals, &mut buffers.position)
-        });
-        result
-    }
-}
-
-/// Called with the old and the new value of an object that is about to be changed.
-type NoteChange<'f> = dyn FnMut(Option<&[u8]>, Option<&[u8]>) + 'f;
-
-impl Objects for IndexedObjects<'_> {
-    delegate_objects!();
-
-    fn push(&mut self, value: &[u8]) {
-        self.changing(|objects, note| {
-            note(None, Some(value));
-            objects.push(value);
+            let indexes = self.indexes;
+            indexes.add_new_entries(self.guard, self.key, change, false, buffers, removals);
         });
     }
 
-    fn remove_if(&mut self, f: &mut dyn FnMut(&[u8]) -> bool) -> usize {
-        self.changing(|objects, note| {
-            objects.remove_if(&mut |value| {
-                let goes = f(value);
-                if goes {
-                    note(Some(value), None);
-                }
-                goes
-            })
-        })
-    }
-
-    fn remove_all(&mut self, f: &mut dyn FnMut(&[u8])) -> usize {
-        self.changing(|objects, note| {
-            objects.remove_all(&mut |value| {
-                f(value);
-                note(Some(value), None);
-            })
-        })
-    }
-
-    fn remove_same(&mut self, value: &[u8], same: &mut dyn FnMut(&[u8]) -> bool) -> usize {
-        self.changing(|objects, note| {
-            objects.remove_same(value, &mut |other| {
-                let goes = same(other);
-                if goes {
-                    note(Some(other), None);
-                }
-                goes
-            })
-        })
-    }
-
-    fn replace(&mut self, ordinal: usize, value: &[u8]) {
-        self.changing(|objects, note| {
-            objects.each(&mut |i, old| {
-                if i == ordinal {
-                    note(Some(old), Some(value));
-                }
-                i != ordinal
-            });
-            objects.replace(ordinal, value);
-        });
-    }
-
-    fn replace_each(&mut self, changes: &[(usize, &[u8], &[u8])]) {
-        self.changing(|objects, note| {
-            for &(_, old, new) in changes {
-                note(Some(old), Some(new));
-            }
-            objects.replace_each(changes);
+    fn end(&mut self) {
+        with_entry_buffers(|buffers| {
+            let (removals, position) = (&mut self.removals, &mut buffers.position);
+            self.indexes
+                .remove_old_entries(self.guard, self.key, removals, position);
         });
     }
 }
@@ -559,13 +493,13 @@ impl Multi for Indexed<dyn Multi> {
 
     fn update(&self, guard: &Guard, key: Key<'_>, f: &mut dyn FnMut(&mut dyn Objects)) {
         self.index.update(guard, key, &mut |objects| {
-            f(&mut IndexedObjects {
-                objects,
+            let notes = EntryNotes {
                 indexes: &self.indexes,
                 guard,
                 key: key.bytes,
                 removals: Vec::new(),
-            });
+            };
+            f(&mut NotedObjects { objects, notes });
         });
         self.indexes.flush_postponed(guard);
     }
@@ -574,7 +508,7 @@ impl Multi for Indexed<dyn Multi> {
         self.index.scan_key(guard, key, batch)
     }
 
-    delegate_multi!();
+    delegate_multi!(index);
 }
 
 impl<I: Container + ?Sized> Container for Indexed<I> {
@@ -586,5 +520,5 @@ impl<I: Container + ?Sized> Container for Indexed<I> {
         size_of::<Self>() + self.index.memory() + self.indexes.memory()
     }
 
-    delegate_container!();
+    delegate_container!(index);
 }

@@ -16,6 +16,7 @@ use super::history::{History, TableSnapshot};
 use super::own_writes::Writes;
 use super::undo::{self, BagObjects, Override};
 use super::undo_index::with_record;
+use crate::delegate::{delegate_order, delegate_positions};
 use crate::index::TableIndex;
 use crate::keys;
 use larder_index::{
@@ -41,21 +42,13 @@ pub(crate) struct Overrides {
 /// A key, and its hash if that is known.
 type HashedKey<'k> = (Key<'k>, Option<u64>);
 
-/// The undo index, if it may contain a record of this key.
-#[inline]
-fn undo_of<'h>(history: &'h History, (key, hash): HashedKey<'_>) -> Option<&'h dyn Unique> {
-    match hash {
-        Some(hash) => history.undo_of_hash(hash),
-        None => history.undo_of(key),
-    }
-}
-
 /// Where the overrides are stored.
 enum Source {
-    /// In the undo index of a snapshot, which this keeps alive.
-    Snapshot(TableSnapshot),
-    /// In the undo index of a snapshot that the caller keeps alive.
-    History(Arc<History>),
+    /// In the undo index of a snapshot. This keeps the snapshot alive, unless the caller does.
+    Undo {
+        history: Arc<History>,
+        _snapshot: Option<TableSnapshot>,
+    },
     /// In an index of their own: the writes of a transaction.
     Writes(Arc<Writes>),
 }
@@ -63,12 +56,13 @@ enum Source {
 impl Overrides {
     /// The overrides that yield the view of a snapshot.
     pub(crate) fn of_snapshot(snapshot: TableSnapshot, seed: Seed) -> Self {
+        let (history, number) = (Arc::clone(&snapshot.history), snapshot.number());
         Overrides {
-            ordered: snapshot.history.store().index.is_ordered(),
-            number: snapshot.number(),
-            source: Source::Snapshot(snapshot),
-            seed,
-            checkpoints: Arc::default(),
+            source: Source::Undo {
+                history: Arc::clone(&history),
+                _snapshot: Some(snapshot),
+            },
+            ..Self::of_history(history, number, seed)
         }
     }
 
@@ -76,7 +70,10 @@ impl Overrides {
     pub(crate) fn of_history(history: Arc<History>, number: u64, seed: Seed) -> Self {
         Overrides {
             ordered: history.store().index.is_ordered(),
-            source: Source::History(history),
+            source: Source::Undo {
+                history,
+                _snapshot: None,
+            },
             number,
             seed,
             checkpoints: Arc::default(),
@@ -103,8 +100,7 @@ impl Overrides {
     #[inline]
     pub(super) fn index(&self) -> Option<&dyn Unique> {
         match &self.source {
-            Source::Snapshot(snapshot) => snapshot.history.undo(),
-            Source::History(history) => history.undo(),
+            Source::Undo { history, .. } => history.undo(),
             Source::Writes(writes) => Some(&**writes as &dyn Unique),
         }
     }
@@ -113,7 +109,7 @@ impl Overrides {
     pub(super) fn own_writes(&self) -> Option<&Writes> {
         match &self.source {
             Source::Writes(writes) => Some(writes),
-            Source::Snapshot(_) | Source::History(_) => None,
+            Source::Undo { .. } => None,
         }
     }
 
@@ -121,8 +117,7 @@ impl Overrides {
     #[inline]
     pub(super) fn chains(&self) -> Option<&Chains> {
         match &self.source {
-            Source::Snapshot(snapshot) => snapshot.history.chains(),
-            Source::History(history) => history.chains(),
+            Source::Undo { history, .. } => history.chains(),
             Source::Writes(_) => None,
         }
     }
@@ -144,8 +139,7 @@ impl Overrides {
     #[inline]
     fn prefetch<'k>(&self, guard: &Guard, key: Key<'k>) -> HashedKey<'k> {
         let hash = match &self.source {
-            Source::Snapshot(snapshot) => snapshot.history.prefetch(guard, key),
-            Source::History(history) => history.prefetch(guard, key),
+            Source::Undo { history, .. } => history.prefetch(guard, key),
             // They are few, and this thread has written them.
             Source::Writes(_) => None,
         };
@@ -162,8 +156,10 @@ impl Overrides {
     ) -> R {
         // The filter is looked at again: the key may have changed since `prefetch`.
         let index = match &self.source {
-            Source::Snapshot(snapshot) => undo_of(&snapshot.history, (key, hash)),
-            Source::History(history) => undo_of(history, (key, hash)),
+            Source::Undo { history, .. } => match hash {
+                Some(hash) => history.undo_of_hash(hash),
+                None => history.undo_of(key),
+            },
             Source::Writes(writes) => Some(&**writes as &dyn Unique),
         };
         let Some(index) = index else {
@@ -359,9 +355,7 @@ impl<I: MergeInput + ?Sized> Merged<I> {
 }
 
 impl Unique for Merged<dyn Unique> {
-    fn is_ordered(&self) -> bool {
-        self.base.is_ordered()
-    }
+    delegate_order!(base);
 
     fn get(&self, guard: &Guard, key: Key<'_>, out: &mut Vec<u8>) -> bool {
         let from = out.len();
@@ -448,10 +442,6 @@ impl Unique for Merged<dyn Unique> {
         // The view has ranks if its base has.
         self.base.ranked().map(|_| self as &dyn Ranked)
     }
-
-    fn position(&self, key: Key<'_>, out: &mut Vec<u8>) {
-        self.base.position(key, out);
-    }
 }
 
 impl Multi for Merged<dyn Multi> {
@@ -508,33 +498,7 @@ impl Multi for Merged<dyn Multi> {
         true
     }
 
-    fn first_position(&self, key: Key<'_>, out: &mut Vec<u8>) {
-        self.base.first_position(key, out);
-    }
-
-    fn last_position(&self, key: Key<'_>, out: &mut Vec<u8>) {
-        self.base.last_position(key, out);
-    }
-
-    fn entry_position(&self, batch: &Batch, i: usize, out: &mut Vec<u8>) {
-        self.base.entry_position(batch, i, out);
-    }
-
-    fn entry_number(&self, batch: &Batch, i: usize) -> u64 {
-        self.base.entry_number(batch, i)
-    }
-
-    fn push_entry(&self, batch: &mut Batch, key: &[u8], value: &[u8], number: u64) {
-        self.base.push_entry(batch, key, value, number);
-    }
-
-    fn key_position<'p>(&self, position: &'p [u8]) -> &'p [u8] {
-        Multi::key_position(&*self.base, position)
-    }
-
-    fn comparable<'p>(&self, position: &'p [u8]) -> &'p [u8] {
-        Multi::comparable(&*self.base, position)
-    }
+    delegate_positions!(base);
 }
 
 impl<I: MergeInput + ?Sized> Container for Merged<I> {

@@ -30,8 +30,9 @@ use super::history::{Garbage, History, WriteNumbers};
 use super::key_locks::WriteLock;
 use super::undo::OldValue;
 use crate::bounds::{object_of, take_cause, ChangeCause};
-use crate::delegate::{delegate_container, delegate_multi, delegate_objects, delegate_unique};
+use crate::delegate::{delegate_container, delegate_multi, delegate_unique};
 use crate::index::TableIndex;
+use crate::noted::{NotedObjects, Notes};
 use larder_index::sync::{planted, Fault};
 use larder_index::{
     Batch, Change, Container, Guard, HeldFlushes, Hint, Key, Lookup, Multi, Objects, Predicate,
@@ -452,12 +453,11 @@ impl Unique for WatchedIndex<dyn Unique> {
         was
     }
 
-    delegate_unique!();
+    delegate_unique!(index);
 }
 
-/// The objects under a key of a bag. The first change preserves all of them.
-struct WatchedObjects<'a> {
-    objects: &'a mut dyn Objects,
+/// What changes the objects under a key of a bag. The first change preserves all of them.
+struct BagWrite<'a> {
     history: &'a History,
     guard: &'a Guard,
     key: Key<'a>,
@@ -472,28 +472,28 @@ struct WatchedObjects<'a> {
     changes: Option<SmallVec<[ChangedObject; 1]>>,
 }
 
-/// Records a change, if the table has followers.
-fn note(
-    changes: &mut Option<SmallVec<[ChangedObject; 1]>>,
-    key: Key<'_>,
-    old: Option<&[u8]>,
-    new: Option<&[u8]>,
-) {
-    if let Some(changes) = changes {
-        changes.push(ChangedObject::new(key.bytes, old, new));
+impl BagWrite<'_> {
+    /// Ends the write: tells the followers about the changes. Called under the entry's lock.
+    fn finish(self, objects: &dyn Objects, deferred: &mut Option<DeferredWork>) {
+        if self.number.is_some() && objects.is_empty() {
+            self.history.note_removed(self.key, *self.mark);
+        }
+        if let (Some(number), Some(changes)) = (self.number, self.changes) {
+            let deferred = deferred.get_or_insert_default();
+            self.history.push_events(number, changes, deferred);
+        }
     }
 }
 
-impl WatchedObjects<'_> {
-    /// Step 3 of the first change: preserves all objects of the key.
-    fn preserve(&mut self) {
+impl Notes for BagWrite<'_> {
+    /// Step 3 of the first change: preserves all objects of the key, before anything is changed.
+    fn begin(&mut self, objects: &mut dyn Objects) {
         if self.number.is_some() {
             return;
         }
         // Make the stripe's seqlock odd before the clock is read. So a reader of a snapshot
         // with a greater number waits for the change.
-        self.objects.begin_change();
-        let objects = &*self.objects;
+        objects.begin_change();
         let early = planted(Fault::EarlyLook).then(|| self.history.feed().is_followed());
         // The clock, the snapshots and the followers, in this order, as in `WatchedIndex::change`.
         let write_number = clock::of_write();
@@ -523,82 +523,11 @@ impl WatchedObjects<'_> {
         }
     }
 
-    /// Ends the write: tells the followers about the changes. Called under the entry's lock.
-    fn finish(self, deferred: &mut Option<DeferredWork>) {
-        if self.number.is_some() && self.objects.is_empty() {
-            self.history.note_removed(self.key, *self.mark);
+    /// Records a change, if the table has followers.
+    fn note(&mut self, old: Option<&[u8]>, new: Option<&[u8]>) {
+        if let Some(changes) = &mut self.changes {
+            changes.push(ChangedObject::new(self.key.bytes, old, new));
         }
-        if let (Some(number), Some(changes)) = (self.number, self.changes) {
-            let deferred = deferred.get_or_insert_default();
-            self.history.push_events(number, changes, deferred);
-        }
-    }
-}
-
-impl Objects for WatchedObjects<'_> {
-    delegate_objects!();
-
-    fn push(&mut self, value: &[u8]) {
-        self.preserve();
-        note(&mut self.changes, self.key, None, Some(value));
-        self.objects.push(value);
-    }
-
-    fn remove_if(&mut self, f: &mut dyn FnMut(&[u8]) -> bool) -> usize {
-        self.preserve();
-        // Preserved before anything is removed, under the entry's lock.
-        let (key, changes) = (self.key, &mut self.changes);
-        self.objects.remove_if(&mut |value| {
-            let goes = f(value);
-            if goes {
-                note(changes, key, Some(value), None);
-            }
-            goes
-        })
-    }
-
-    fn remove_all(&mut self, f: &mut dyn FnMut(&[u8])) -> usize {
-        self.preserve();
-        let (key, changes) = (self.key, &mut self.changes);
-        self.objects.remove_all(&mut |value| {
-            note(changes, key, Some(value), None);
-            f(value);
-        })
-    }
-
-    fn remove_same(&mut self, value: &[u8], same: &mut dyn FnMut(&[u8]) -> bool) -> usize {
-        self.preserve();
-        let (key, changes) = (self.key, &mut self.changes);
-        self.objects.remove_same(value, &mut |other| {
-            let goes = same(other);
-            if goes {
-                note(changes, key, Some(other), None);
-            }
-            goes
-        })
-    }
-
-    fn replace(&mut self, ordinal: usize, value: &[u8]) {
-        self.preserve();
-        // The old object is only needed if somebody follows the table.
-        let (key, changes) = (self.key, &mut self.changes);
-        if changes.is_some() {
-            self.objects.each(&mut |i, old| {
-                if i == ordinal {
-                    note(changes, key, Some(old), Some(value));
-                }
-                i != ordinal
-            });
-        }
-        self.objects.replace(ordinal, value);
-    }
-
-    fn replace_each(&mut self, changes: &[(usize, &[u8], &[u8])]) {
-        self.preserve();
-        for &(_, old, new) in changes {
-            note(&mut self.changes, self.key, Some(old), Some(new));
-        }
-        self.objects.replace_each(changes);
     }
 }
 
@@ -621,8 +550,7 @@ impl Multi for WatchedIndex<dyn Multi> {
         let mut after = PendingEffects::begin(&self.history, guard, key, &mut place);
         self.index.update_marked(guard, key, &mut |objects, mark| {
             // The wrapper preserves all objects before the first change that `f` makes.
-            let mut objects = WatchedObjects {
-                objects,
+            let notes = BagWrite {
                 history: &self.history,
                 guard,
                 key,
@@ -632,9 +560,10 @@ impl Multi for WatchedIndex<dyn Multi> {
                 number: None,
                 changes: None,
             };
-            f(&mut objects);
+            let mut noted = NotedObjects { objects, notes };
+            f(&mut noted);
             // All changes of the key are one group of events.
-            objects.finish(&mut after.feed);
+            noted.notes.finish(noted.objects, &mut after.feed);
         });
         after.finish(&self.history, guard);
     }
@@ -643,7 +572,7 @@ impl Multi for WatchedIndex<dyn Multi> {
         self.retry_while_committing(key, || self.index.scan_key(guard, key, batch))
     }
 
-    delegate_multi!();
+    delegate_multi!(index);
 }
 
 impl<I: Container + ?Sized> Container for WatchedIndex<I> {
@@ -656,5 +585,5 @@ impl<I: Container + ?Sized> Container for WatchedIndex<I> {
         size_of::<Self>() + size_of::<History>() + self.index.memory() + self.history.undo_bytes()
     }
 
-    delegate_container!();
+    delegate_container!(index);
 }

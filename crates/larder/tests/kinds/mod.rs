@@ -1,12 +1,11 @@
 //! Tables of each type.
 
-use larder::api::{Larder, Table};
+use larder::api::{Builder, Table};
 
 pub const KINDS: [&str; 4] = ["set", "ordered_set", "bag", "duplicate_bag"];
 
-/// A table of this type.
-pub fn table(larder: &Larder, kind: &str) -> Table {
-    let builder = larder.table(kind);
+/// A table of this type; all else is the builder's.
+pub fn table(builder: Builder, kind: &str) -> Table {
     match kind {
         "set" => builder.set(),
         "ordered_set" => builder.ordered_set(),
@@ -14,5 +13,5 @@ pub fn table(larder: &Larder, kind: &str) -> Table {
         _ => builder.duplicate_bag(),
     }
     .create()
-    .unwrap()
+    .expect("a table")
 }

@@ -4,10 +4,10 @@
 //! What others may have written is taken, too, where it says the same: a struct as a map with the
 //! fields' names, an integer for a float.
 
-use super::key::{signed, unsigned};
+use super::key::{signed, unsigned, OrderedKey};
 use super::plain::DEPTH;
 use super::ser::{ValueError, INFINITY, MINUS_INFINITY, NAN, NONE, SOME};
-use larder_term::{utf8, Kind, Pairs, TermRef, Terms, View};
+use larder_term::{utf8, Kind, Pairs, TermRef, Terms, TupleRef, View};
 use serde::de::value::BorrowedStrDeserializer;
 use serde::de::{self, Deserialize, DeserializeSeed, Unexpected, Visitor};
 use std::fmt::Display;
@@ -89,6 +89,20 @@ impl<'v> ValueReader<'v> {
         de::Error::invalid_type(what, expected)
     }
 
+    /// Visits what was found in the term. If nothing was, the visitor expects another one.
+    #[inline]
+    fn found<T, V: Visitor<'v>>(
+        self,
+        found: Option<T>,
+        visitor: V,
+        visit: impl FnOnce(V, T) -> Result<V::Value, ValueError>,
+    ) -> Result<V::Value, ValueError> {
+        match found {
+            Some(found) => visit(visitor, found),
+            None => Err(self.unexpected(&visitor)),
+        }
+    }
+
     /// Visits an integer that doesn't fit into an `i64`.
     #[cold]
     fn large_integer<V: Visitor<'v>>(self, visitor: V) -> Result<V::Value, ValueError> {
@@ -130,12 +144,6 @@ impl<'v> ValueReader<'v> {
 
     fn text(self) -> Option<&'v str> {
         utf8(self.term.as_binary()?)
-    }
-
-    /// A list, empty or not.
-    #[inline]
-    fn list(self) -> Option<Terms<'v>> {
-        self.term.as_list()
     }
 
     /// A tuple of an atom and others: the atom's text, and the others.
@@ -223,10 +231,7 @@ impl<'v> de::Deserializer<'v> for ValueReader<'v> {
     );
 
     fn deserialize_i128<V: Visitor<'v>>(self, visitor: V) -> Result<V::Value, ValueError> {
-        match signed(self.term) {
-            Some(n) => visitor.visit_i128(n),
-            None => Err(self.unexpected(&visitor)),
-        }
+        self.found(signed(self.term), visitor, V::visit_i128)
     }
 
     fn deserialize_u128<V: Visitor<'v>>(self, visitor: V) -> Result<V::Value, ValueError> {
@@ -246,36 +251,21 @@ impl<'v> de::Deserializer<'v> for ValueReader<'v> {
 
     #[inline]
     fn deserialize_f64<V: Visitor<'v>>(self, visitor: V) -> Result<V::Value, ValueError> {
-        match self.float() {
-            Some(x) => visitor.visit_f64(x),
-            None => Err(self.unexpected(&visitor)),
-        }
+        self.found(self.float(), visitor, V::visit_f64)
     }
 
     #[inline]
     fn deserialize_bool<V: Visitor<'v>>(self, visitor: V) -> Result<V::Value, ValueError> {
-        match self.term.as_atom() {
-            Some(atom) if atom == true.into() => visitor.visit_bool(true),
-            Some(atom) if atom == false.into() => visitor.visit_bool(false),
-            _ => Err(self.unexpected(&visitor)),
-        }
+        self.found(bool::decode_key(self.term), visitor, V::visit_bool)
     }
 
     fn deserialize_char<V: Visitor<'v>>(self, visitor: V) -> Result<V::Value, ValueError> {
-        // A `char` is written as its code point.
-        let n = self.term.as_int().and_then(|n| u32::try_from(n).ok());
-        match n.and_then(char::from_u32) {
-            Some(c) => visitor.visit_char(c),
-            None => Err(self.unexpected(&visitor)),
-        }
+        self.found(char::decode_key(self.term), visitor, V::visit_char)
     }
 
     #[inline]
     fn deserialize_str<V: Visitor<'v>>(self, visitor: V) -> Result<V::Value, ValueError> {
-        match self.text() {
-            Some(text) => visitor.visit_borrowed_str(text),
-            None => Err(self.unexpected(&visitor)),
-        }
+        self.found(self.text(), visitor, V::visit_borrowed_str)
     }
 
     #[inline]
@@ -284,10 +274,7 @@ impl<'v> de::Deserializer<'v> for ValueReader<'v> {
     }
 
     fn deserialize_bytes<V: Visitor<'v>>(self, visitor: V) -> Result<V::Value, ValueError> {
-        match self.term.as_binary() {
-            Some(bytes) => visitor.visit_borrowed_bytes(bytes),
-            None => Err(self.unexpected(&visitor)),
-        }
+        self.found(self.term.as_binary(), visitor, V::visit_borrowed_bytes)
     }
 
     fn deserialize_byte_buf<V: Visitor<'v>>(self, visitor: V) -> Result<V::Value, ValueError> {
@@ -334,10 +321,9 @@ impl<'v> de::Deserializer<'v> for ValueReader<'v> {
     }
 
     fn deserialize_seq<V: Visitor<'v>>(self, visitor: V) -> Result<V::Value, ValueError> {
-        match self.list() {
-            Some(terms) => self.visit_all(terms, visitor),
-            None => Err(self.unexpected(&visitor)),
-        }
+        self.found(self.term.as_list(), visitor, |visitor, terms| {
+            self.visit_all(terms, visitor)
+        })
     }
 
     #[inline]
@@ -346,10 +332,10 @@ impl<'v> de::Deserializer<'v> for ValueReader<'v> {
         _: usize,
         visitor: V,
     ) -> Result<V::Value, ValueError> {
-        match self.term.as_tuple() {
-            Some(tuple) => self.visit_all(tuple.iter(), visitor),
-            None => Err(self.unexpected(&visitor)),
-        }
+        let elements = self.term.as_tuple().map(TupleRef::iter);
+        self.found(elements, visitor, |visitor, terms| {
+            self.visit_all(terms, visitor)
+        })
     }
 
     fn deserialize_tuple_struct<V: Visitor<'v>>(
@@ -389,21 +375,16 @@ impl<'v> de::Deserializer<'v> for ValueReader<'v> {
         visitor: V,
     ) -> Result<V::Value, ValueError> {
         // A variant without fields is an atom alone.
-        if let Some(atom) = self.term.as_atom() {
-            return visitor.visit_enum(Variant {
-                name: atom.text(),
-                fields: None,
-                whole: self,
-            });
-        }
+        let alone = self.term.as_atom().map(|atom| (atom.text(), None));
         // A variant with fields is a tuple that begins with its name.
-        let Some((name, fields)) = self.tagged() else {
-            return Err(self.unexpected(&visitor));
-        };
-        visitor.visit_enum(Variant {
-            name,
-            fields: Some(fields),
-            whole: self,
+        let tagged = || self.tagged().map(|(name, fields)| (name, Some(fields)));
+        self.found(alone.or_else(tagged), visitor, |visitor, (name, fields)| {
+            let whole = self;
+            visitor.visit_enum(Variant {
+                name,
+                fields,
+                whole,
+            })
         })
     }
 

@@ -15,7 +15,7 @@
 //! An ordered_set keeps keys in the order of terms, so that is the order of the type's values.
 
 use crate::error::Error;
-use larder_term::{utf8, Encoder, TermRef, View};
+use larder_term::{utf8, BigRef, Encoder, TermRef, View};
 use smallvec::SmallVec;
 use std::borrow::Cow;
 use std::rc::Rc;
@@ -202,6 +202,21 @@ pub fn bad_key(why: &str) -> Error {
     Error::WrongType(format!("not a key: {why}").into())
 }
 
+/// The methods of a key that is written as what it dereferences to.
+macro_rules! as_target {
+    () => {
+        #[inline]
+        fn encode_key(&self, out: &mut Encoder<'_>) -> Result<(), Error> {
+            (**self).encode_key(out)
+        }
+
+        #[inline]
+        fn leaf(&self) -> Leaf<'_> {
+            (**self).leaf()
+        }
+    };
+}
+
 macro_rules! integers {
     ($($type:ty),*) => {$(
         impl EncodeKey for $type {
@@ -243,36 +258,32 @@ macro_rules! integers {
 
 integers!(u16, u32, u64, usize, i8, i16, i32, i64, isize);
 
+/// The magnitude of a large integer, unless it has more than 128 bits.
+fn magnitude(big: BigRef<'_>) -> Option<u128> {
+    // It is little-endian, without leading zeros.
+    let mut bytes = [0; 16];
+    let place = bytes.get_mut(..big.magnitude.len())?;
+    place.copy_from_slice(big.magnitude);
+    Some(u128::from_le_bytes(bytes))
+}
+
 /// A term that is an integer of up to 128 bits, zero or above.
 pub(super) fn unsigned(term: TermRef<'_>) -> Option<u128> {
     // Numbers of up to 64 bits are stored as such, and others by sign and magnitude.
-    let View::Big(big) = term.view() else {
-        return term.as_int().and_then(|n| n.try_into().ok());
-    };
-    let mut bytes = [0; 16];
-    // A magnitude of more than 16 bytes has no place in 128 bits.
-    bytes
-        .get_mut(..big.magnitude.len())?
-        .copy_from_slice(big.magnitude);
-    (!big.negative).then(|| u128::from_le_bytes(bytes))
+    match term.view() {
+        View::Big(big) => magnitude(big).filter(|_| !big.negative),
+        _ => term.as_int().and_then(|n| n.try_into().ok()),
+    }
 }
 
 /// A term that is an integer of up to 128 bits.
 pub(super) fn signed(term: TermRef<'_>) -> Option<i128> {
-    let View::Big(big) = term.view() else {
-        return term.as_int().map(i128::from);
-    };
-    // The magnitude is little-endian, without leading zeros. More than sixteen bytes don't fit.
-    let mut bytes = [0; 16];
-    bytes
-        .get_mut(..big.magnitude.len())?
-        .copy_from_slice(big.magnitude);
-    let magnitude = u128::from_le_bytes(bytes);
-    match big.negative {
+    match term.view() {
         // The least value has no positive counterpart, so the sign is applied to the unsigned
         // magnitude.
-        true => 0i128.checked_sub_unsigned(magnitude),
-        false => i128::try_from(magnitude).ok(),
+        View::Big(big) if big.negative => 0i128.checked_sub_unsigned(magnitude(big)?),
+        View::Big(big) => i128::try_from(magnitude(big)?).ok(),
+        _ => term.as_int().map(i128::from),
     }
 }
 
@@ -427,15 +438,7 @@ impl EncodeKey for str {
 }
 
 impl EncodeKey for String {
-    #[inline]
-    fn encode_key(&self, out: &mut Encoder<'_>) -> Result<(), Error> {
-        self.as_str().encode_key(out)
-    }
-
-    #[inline]
-    fn leaf(&self) -> Leaf<'_> {
-        Leaf::Binary(self.as_bytes())
-    }
+    as_target!();
 }
 
 impl OrderedKey for String {
@@ -473,14 +476,7 @@ impl<T: EncodeKey> EncodeKey for [T] {
 }
 
 impl<T: EncodeKey> EncodeKey for Vec<T> {
-    fn encode_key(&self, out: &mut Encoder<'_>) -> Result<(), Error> {
-        self.as_slice().encode_key(out)
-    }
-
-    #[inline]
-    fn leaf(&self) -> Leaf<'_> {
-        T::bytes_of(self).map_or(Leaf::Other, Leaf::Binary)
-    }
+    as_target!();
 }
 
 impl<T: OrderedKey> OrderedKey for Vec<T> {
@@ -591,15 +587,7 @@ tuples! {
 macro_rules! pointers {
     ($($pointer:ident: $from:path),*) => {$(
         impl<T: EncodeKey + ?Sized> EncodeKey for $pointer<T> {
-            #[inline]
-            fn encode_key(&self, out: &mut Encoder<'_>) -> Result<(), Error> {
-                (**self).encode_key(out)
-            }
-
-            #[inline]
-            fn leaf(&self) -> Leaf<'_> {
-                (**self).leaf()
-            }
+            as_target!();
         }
 
         impl<T: OrderedKey> OrderedKey for $pointer<T> {
@@ -629,24 +617,9 @@ macro_rules! pointers {
 pointers!(Box: Box::new, Rc: Rc::new, Arc: Arc::new);
 
 impl<T: EncodeKey + ?Sized> EncodeKey for &T {
-    #[inline]
-    fn encode_key(&self, out: &mut Encoder<'_>) -> Result<(), Error> {
-        (**self).encode_key(out)
-    }
-
-    #[inline]
-    fn leaf(&self) -> Leaf<'_> {
-        (**self).leaf()
-    }
+    as_target!();
 }
 
 impl<T: EncodeKey + ToOwned + ?Sized> EncodeKey for Cow<'_, T> {
-    fn encode_key(&self, out: &mut Encoder<'_>) -> Result<(), Error> {
-        (**self).encode_key(out)
-    }
-
-    #[inline]
-    fn leaf(&self) -> Leaf<'_> {
-        (**self).leaf()
-    }
+    as_target!();
 }

@@ -16,6 +16,13 @@ pub(super) const SHORT_KEY: usize = 96;
 /// The memory of an index key on the stack.
 pub(super) type ShortKey = [u8; SHORT_KEY];
 
+/// Writes bytes to `out`. Returns their number.
+#[inline(always)]
+fn put<const N: usize>(bytes: [u8; N], out: &mut ShortKey) -> usize {
+    out[..N].copy_from_slice(&bytes);
+    N
+}
+
 /// Rows are in the order of their keys. There are ranges, ranks, a first and a last row. The table
 /// is an ordered_set.
 #[derive(Clone, Copy, Debug)]
@@ -51,14 +58,10 @@ impl Layout for Ordered {
         let used = match leaf {
             Leaf::Int(n) => {
                 let (bytes, used) = order_key::int_bytes(n)?;
-                out[..bytes.len()].copy_from_slice(&bytes);
+                put(bytes, out);
                 used
             }
-            Leaf::Large(n) => {
-                let bytes = order_key::of_large(n);
-                out[..bytes.len()].copy_from_slice(&bytes);
-                bytes.len()
-            }
+            Leaf::Large(n) => put(order_key::of_large(n), out),
             Leaf::Binary(bytes) => order_key::encode_binary(bytes, out)?,
             Leaf::Other => return None,
         };
@@ -107,14 +110,10 @@ impl Layout for Hashed {
         let used = match leaf {
             Leaf::Int(n) => {
                 let (bytes, used) = simple::int(n);
-                out[..bytes.len()].copy_from_slice(&bytes);
+                put(bytes, out);
                 used
             }
-            Leaf::Large(n) => {
-                let bytes = simple::large(n);
-                out[..bytes.len()].copy_from_slice(&bytes);
-                bytes.len()
-            }
+            Leaf::Large(n) => put(simple::large(n), out),
             Leaf::Binary(bytes) => return simple::binary(bytes, out),
             Leaf::Other => return None,
         };

@@ -52,13 +52,13 @@ impl Error for Answer {
 
 type No = Impossible<bool, Answer>;
 
-macro_rules! plain {
-    ($($name:ident $type:ty),*) => {$(
+macro_rules! answers {
+    ($($answer:expr => $type:ty: $($name:ident($($ignored:ty),*)),+;)*) => {$($(
         #[inline]
-        fn $name(self, _: $type) -> Result<bool, Answer> {
-            Ok(true)
+        fn $name(self, $(_: $ignored),*) -> Result<$type, Answer> {
+            $answer
         }
-    )*};
+    )+)*};
 }
 
 impl Serializer for Ask {
@@ -72,44 +72,25 @@ impl Serializer for Ask {
     type SerializeStruct = No;
     type SerializeStructVariant = No;
 
-    plain!(serialize_i8 i8, serialize_i16 i16, serialize_i32 i32, serialize_i64 i64,
-        serialize_i128 i128, serialize_u8 u8, serialize_u16 u16, serialize_u32 u32,
-        serialize_u64 u64, serialize_u128 u128, serialize_char char, serialize_bool bool,
-        serialize_str &str, serialize_bytes &[u8]);
-
-    fn serialize_f32(self, x: f32) -> Result<bool, Answer> {
-        self.serialize_f64(x.into())
-    }
-
-    /// A value that is written as an atom other than `undefined` is plain, too.
-    fn serialize_f64(self, _: f64) -> Result<bool, Answer> {
-        Ok(true)
-    }
-
-    fn serialize_none(self) -> Result<bool, Answer> {
-        Ok(false)
+    // A float that is written as an atom other than `undefined` is plain, too.
+    answers! {
+        Ok(true) => bool: serialize_i8(i8), serialize_i16(i16), serialize_i32(i32),
+            serialize_i64(i64), serialize_i128(i128), serialize_u8(u8), serialize_u16(u16),
+            serialize_u32(u32), serialize_u64(u64), serialize_u128(u128), serialize_f32(f32),
+            serialize_f64(f64), serialize_char(char), serialize_bool(bool), serialize_str(&str),
+            serialize_bytes(&[u8]);
+        Ok(false) => bool: serialize_none(), serialize_unit(), serialize_unit_struct(&'static str),
+            serialize_unit_variant(&'static str, u32, &'static str);
+        Err(Answer(true)) => No: serialize_seq(Option<usize>), serialize_map(Option<usize>);
+        Err(Answer(false)) => No: serialize_tuple(usize),
+            serialize_tuple_struct(&'static str, usize), serialize_struct(&'static str, usize),
+            serialize_tuple_variant(&'static str, u32, &'static str, usize),
+            serialize_struct_variant(&'static str, u32, &'static str, usize);
     }
 
     fn serialize_some<T: Serialize + ?Sized>(self, value: &T) -> Result<bool, Answer> {
         // This is written as the value itself, if that is plain, and otherwise as `{some, x}`.
         self.within(value)
-    }
-
-    fn serialize_unit(self) -> Result<bool, Answer> {
-        Ok(false)
-    }
-
-    fn serialize_unit_struct(self, _: &'static str) -> Result<bool, Answer> {
-        Ok(false)
-    }
-
-    fn serialize_unit_variant(
-        self,
-        _: &'static str,
-        _: u32,
-        _: &'static str,
-    ) -> Result<bool, Answer> {
-        Ok(false)
     }
 
     fn serialize_newtype_struct<T: Serialize + ?Sized>(
@@ -128,46 +109,6 @@ impl Serializer for Ask {
         _: &T,
     ) -> Result<bool, Answer> {
         Ok(false)
-    }
-
-    fn serialize_seq(self, _: Option<usize>) -> Result<No, Answer> {
-        Err(Answer(true))
-    }
-
-    fn serialize_map(self, _: Option<usize>) -> Result<No, Answer> {
-        Err(Answer(true))
-    }
-
-    fn serialize_tuple(self, _: usize) -> Result<No, Answer> {
-        Err(Answer(false))
-    }
-
-    fn serialize_tuple_struct(self, _: &'static str, _: usize) -> Result<No, Answer> {
-        Err(Answer(false))
-    }
-
-    fn serialize_tuple_variant(
-        self,
-        _: &'static str,
-        _: u32,
-        _: &'static str,
-        _: usize,
-    ) -> Result<No, Answer> {
-        Err(Answer(false))
-    }
-
-    fn serialize_struct(self, _: &'static str, _: usize) -> Result<No, Answer> {
-        Err(Answer(false))
-    }
-
-    fn serialize_struct_variant(
-        self,
-        _: &'static str,
-        _: u32,
-        _: &'static str,
-        _: usize,
-    ) -> Result<No, Answer> {
-        Err(Answer(false))
     }
 
     fn is_human_readable(&self) -> bool {

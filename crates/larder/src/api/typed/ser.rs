@@ -42,6 +42,10 @@ impl ValueError {
         ValueError(text.to_string())
     }
 
+    fn incomplete() -> Self {
+        ValueError::new("its Serialize gave another number of elements than it announced")
+    }
+
     pub(super) fn too_deep() -> Self {
         ValueError(format!("it is nested deeper than {DEPTH} levels"))
     }
@@ -79,9 +83,7 @@ fn not_a_value(why: ValueError) -> Error {
 /// The error of a value whose `Serialize` announced more, or fewer, elements than it gave.
 #[cold]
 pub(super) fn incomplete() -> Error {
-    not_a_value(ValueError::new(
-        "its Serialize gave another number of elements than it announced",
-    ))
+    not_a_value(ValueError::incomplete())
 }
 
 /// Writes one term.
@@ -152,6 +154,29 @@ macro_rules! small_integers {
         fn $name(self, n: $type) -> Result<(), ValueError> {
             self.enc.int(i64::from(n));
             Ok(())
+        }
+    )*};
+}
+
+macro_rules! tuples {
+    ($($name:ident($($ignored:ty)?)),*) => {$(
+        #[inline]
+        fn $name(self, $(_: $ignored,)? n: usize) -> Result<ElementsSerializer<'e, 'b>, ValueError> {
+            self.elements(n)
+        }
+    )*};
+}
+
+macro_rules! variants {
+    ($($name:ident),*) => {$(
+        fn $name(
+            self,
+            _: &'static str,
+            _: u32,
+            variant: &'static str,
+            n: usize,
+        ) -> Result<ElementsSerializer<'e, 'b>, ValueError> {
+            self.variant(variant, n)
         }
     )*};
 }
@@ -296,28 +321,13 @@ impl<'e, 'b> ser::Serializer for ValueWriter<'e, 'b> {
         })
     }
 
-    #[inline]
-    fn serialize_tuple(self, len: usize) -> Result<ElementsSerializer<'e, 'b>, ValueError> {
-        self.elements(len)
-    }
+    tuples!(
+        serialize_tuple(),
+        serialize_tuple_struct(&'static str),
+        serialize_struct(&'static str)
+    );
 
-    fn serialize_tuple_struct(
-        self,
-        _: &'static str,
-        len: usize,
-    ) -> Result<ElementsSerializer<'e, 'b>, ValueError> {
-        self.elements(len)
-    }
-
-    fn serialize_tuple_variant(
-        self,
-        _: &'static str,
-        _: u32,
-        variant: &'static str,
-        len: usize,
-    ) -> Result<ElementsSerializer<'e, 'b>, ValueError> {
-        self.variant(variant, len)
-    }
+    variants!(serialize_tuple_variant, serialize_struct_variant);
 
     fn serialize_map(self, len: Option<usize>) -> Result<MapSerializer<'e, 'b>, ValueError> {
         let depth = self.deeper()?;
@@ -329,74 +339,35 @@ impl<'e, 'b> ser::Serializer for ValueWriter<'e, 'b> {
         })
     }
 
-    #[inline]
-    fn serialize_struct(
-        self,
-        _: &'static str,
-        len: usize,
-    ) -> Result<ElementsSerializer<'e, 'b>, ValueError> {
-        self.elements(len)
-    }
-
-    fn serialize_struct_variant(
-        self,
-        _: &'static str,
-        _: u32,
-        variant: &'static str,
-        len: usize,
-    ) -> Result<ElementsSerializer<'e, 'b>, ValueError> {
-        self.variant(variant, len)
-    }
-
     fn is_human_readable(&self) -> bool {
         false
     }
 }
 
 macro_rules! elements {
-    ($($trait:ident $push:ident),*) => {$(
+    ($($trait:ident $push:ident($($name:ty)?)),*) => {$(
         impl ser::$trait for ElementsSerializer<'_, '_> {
             type Ok = ();
             type Error = ValueError;
 
             #[inline]
-            fn $push<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), ValueError> {
-                self.push(value)
-            }
-
-            #[inline]
-            fn end(self) -> Result<(), ValueError> {
-                Ok(())
-            }
-        }
-    )*};
-}
-
-elements!(SerializeTuple serialize_element, SerializeTupleStruct serialize_field,
-    SerializeTupleVariant serialize_field);
-
-macro_rules! fields {
-    ($($trait:ident),*) => {$(
-        impl ser::$trait for ElementsSerializer<'_, '_> {
-            type Ok = ();
-            type Error = ValueError;
-
-            #[inline]
-            fn serialize_field<T: Serialize + ?Sized>(
+            fn $push<T: Serialize + ?Sized>(
                 &mut self,
-                _: &'static str,
+                $(_: $name,)?
                 value: &T,
             ) -> Result<(), ValueError> {
                 self.push(value)
             }
 
-            fn skip_field(&mut self, name: &'static str) -> Result<(), ValueError> {
-                // Fields are told apart by their positions.
-                Err(ValueError::new(format!(
-                    "the field {name} is left out (skip_serializing_if), and fields have no names \
-                     in a tuple"
-                )))
-            }
+            $(
+                fn skip_field(&mut self, name: $name) -> Result<(), ValueError> {
+                    // Fields are told apart by their positions.
+                    Err(ValueError::new(format!(
+                        "the field {name} is left out (skip_serializing_if), and fields have no \
+                         names in a tuple"
+                    )))
+                }
+            )?
 
             #[inline]
             fn end(self) -> Result<(), ValueError> {
@@ -406,7 +377,9 @@ macro_rules! fields {
     )*};
 }
 
-fields!(SerializeStruct, SerializeStructVariant);
+elements!(SerializeTuple serialize_element(), SerializeTupleStruct serialize_field(),
+    SerializeTupleVariant serialize_field(), SerializeStruct serialize_field(&'static str),
+    SerializeStructVariant serialize_field(&'static str));
 
 /// Writes a list.
 pub(super) enum Sequence<'e, 'b> {
@@ -485,7 +458,5 @@ pub(super) fn term<T: Serialize + ?Sized>(value: &T, depth: u16) -> Result<Term,
     let mut result = Ok(());
     let built = Term::build(|enc| result = value.serialize(ValueWriter { enc, depth }));
     result?;
-    built.map_err(|_| {
-        ValueError::new("its Serialize gave another number of elements than it announced")
-    })
+    built.map_err(|_| ValueError::incomplete())
 }

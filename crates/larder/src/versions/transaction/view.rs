@@ -25,6 +25,7 @@ use super::super::own_writes::{OwnWrite, Writes};
 use super::super::undo::{self, BagObjects, Override};
 use super::reads::Reads;
 use crate::bounds::Bounded;
+use crate::delegate::{delegate_order, delegate_positions};
 use crate::index::TableIndex;
 use crate::indexes::EntriesRead;
 use crate::raw;
@@ -389,9 +390,7 @@ impl Drop for UnlessWritten<'_> {
 }
 
 impl Unique for ViewIndex<dyn Unique> {
-    fn is_ordered(&self) -> bool {
-        self.seen.is_ordered()
-    }
+    delegate_order!(seen);
 
     fn get(&self, guard: &Guard, key: Key<'_>, out: &mut Vec<u8>) -> bool {
         let own = self.set.own_value(key, |value| match value {
@@ -486,10 +485,6 @@ impl Unique for ViewIndex<dyn Unique> {
 
     fn ranked(&self) -> Option<&dyn Ranked> {
         self.seen.ranked().map(|_| self as &dyn Ranked)
-    }
-
-    fn position(&self, key: Key<'_>, out: &mut Vec<u8>) {
-        self.seen.position(key, out);
     }
 }
 
@@ -748,25 +743,7 @@ impl Multi for ViewIndex<dyn Multi> {
         self.seen.scan_key(guard, key, batch)
     }
 
-    fn first_position(&self, key: Key<'_>, out: &mut Vec<u8>) {
-        self.seen.first_position(key, out);
-    }
-
-    fn last_position(&self, key: Key<'_>, out: &mut Vec<u8>) {
-        self.seen.last_position(key, out);
-    }
-
-    fn entry_position(&self, batch: &Batch, i: usize, out: &mut Vec<u8>) {
-        self.seen.entry_position(batch, i, out);
-    }
-
-    fn key_position<'p>(&self, position: &'p [u8]) -> &'p [u8] {
-        self.seen.key_position(position)
-    }
-
-    fn comparable<'p>(&self, position: &'p [u8]) -> &'p [u8] {
-        self.seen.comparable(position)
-    }
+    delegate_positions!(seen);
 }
 
 impl<I: Container + ?Sized> Container for ViewIndex<I> {
