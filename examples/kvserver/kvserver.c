@@ -375,7 +375,7 @@ int main(int argc, char **argv) {
     pthread_sigmask(SIG_BLOCK, &ends, NULL);
     signal(SIGPIPE, SIG_IGN);
 
-    /* Until the one before has saved its table, and ended, the socket is taken: FILE is read after that. */
+    /* The socket is taken until the one before has saved its table. So FILE is read after that. */
     listen_at(argv[1]);
     larder *world = larder_new();
     if (file && access(file, F_OK) == 0) {

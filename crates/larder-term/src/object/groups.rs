@@ -4,9 +4,9 @@
 //!  {k, e1, …, e19}     BIN 2 | 31 17 | e1 … e8 | e9 … e16 | e17 e18 e19
 //! ```
 //!
-//! An element is found by passing those before it. So a value of at least [`WIDE`] elements says how
-//! long each group of [`GROUP`] elements is which another element follows. The lengths are a binary
-//! in front of the elements: whatever walks over the terms of a value passes it as one more term.
+//! An element is found by passing those before it. So a value of at least [`WIDE`] elements says
+//! how long each group of [`GROUP`] elements is which another element follows. The lengths are a
+//! binary in front of the elements: whatever walks over the terms of a value passes it as one more.
 //!
 //! * A length is one byte. [`MOST`] stands for itself and for all greater lengths: such a group is
 //!   passed element by element.
@@ -220,10 +220,10 @@ fn lengths_of(value: &[u8]) -> Range<usize> {
     start..start + count(arity)
 }
 
-/// An element of a plain wide value, of which it had the bytes `old`, was replaced by one of another
-/// length. `out` ends with the new one, and replaces the bytes of the value from `from` on. Adds the
-/// lengths of the groups to `out`, if one of them changes. Returns from where on `out` replaces the
-/// bytes then.
+/// An element of a plain wide value, of which it had the bytes `old`, was replaced by one of
+/// another length. `out` ends with the new one, and replaces the bytes of the value from `from` on.
+/// Adds the lengths of the groups to `out`, if one of them changes. Returns from where on `out`
+/// replaces the bytes then.
 #[inline(never)]
 pub(super) fn resize(value: &[u8], old: Range<usize>, from: usize, out: &mut Vec<u8>) -> usize {
     let lengths = lengths_of(value);

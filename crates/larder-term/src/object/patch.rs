@@ -20,8 +20,8 @@
 //! owns no counts: whoever stores the result takes counts of the added handles, and gives back
 //! those of the removed ones.
 //!
-//! If the lengths of groups change (`object/groups.rs`), they are replaced, too: `from` is then where
-//! they stand.
+//! If the lengths of groups change (`object/groups.rs`), they are replaced, too: `from` is then
+//! where they stand.
 //!
 //! The run at the beginning of a compressed value is plain (see `object/packed.rs`), and is patched
 //! in place. [`close`] then writes the new length of the run. For elements after the run, the
