@@ -144,19 +144,29 @@ of_one_file(Path, Read) ->
     of_one_file(Path, Read, ?TRIES).
 
 of_one_file(Path, Read, Tries) ->
-    Before = identity(Path),
-    try
-        Read()
-    catch
-        throw:Why ->
-            Tries > 1 andalso identity(Path) =/= Before orelse throw(Why),
-            of_one_file(Path, Read, Tries - 1)
+    %% No other file gets its number while it is open.
+    Opened = file:open(Path, [read, raw, binary]),
+    Outcome =
+        try
+            {ok, Read()}
+        catch
+            throw:Why -> {refused, Why, is_replaced(Path, Opened)}
+        after
+            [file:close(Device) || {ok, Device} <- [Opened]]
+        end,
+    case Outcome of
+        {ok, Result} -> Result;
+        {refused, _, true} when Tries > 1 -> of_one_file(Path, Read, Tries - 1);
+        {refused, Reason, _} -> throw(Reason)
     end.
 
-%% A new file may have the number of an earlier one.
-identity(Path) ->
-    case file:read_file_info(Path, [raw]) of
-        {ok, #file_info{inode = Inode, size = Size, mtime = Time}} -> {Inode, Size, Time};
+%% Whether the name is another file's than the one that was opened by it.
+is_replaced(Path, {ok, Device}) -> number(Device) =/= number(Path);
+is_replaced(_, {error, _}) -> false.
+
+number(File) ->
+    case file:read_file_info(File, [raw]) of
+        {ok, #file_info{major_device = Disk, inode = Inode}} -> {Disk, Inode};
         {error, _} = Error -> Error
     end.
 

@@ -109,9 +109,26 @@ fn push_escaped(bytes: &[u8], out: &mut impl Sink) {
         };
         rest = &rest[done..];
     }
-    if !rest.is_empty() {
-        push_escaped_word(rest, out);
+    if rest.is_empty() {
+        return;
     }
+    let word = short_word(rest);
+    match zeros(word | u64::MAX << (8 * rest.len())) {
+        0 => out.run(word.to_le_bytes(), rest.len()),
+        _ => push_escaped_word(rest, out),
+    }
+}
+
+/// Fewer than eight bytes as a word, of which the first one is the lowest.
+#[inline]
+fn short_word(bytes: &[u8]) -> u64 {
+    if let (Some(first), Some(last)) = (bytes.first_chunk::<4>(), bytes.last_chunk::<4>()) {
+        // They may have bytes in common.
+        let [first, last] = [first, last].map(|four| u64::from(u32::from_le_bytes(*four)));
+        return first | last << (8 * (bytes.len() - 4));
+    }
+    let next = |word: u64, &byte: &u8| word << 8 | u64::from(byte);
+    bytes.iter().rev().fold(0, next)
 }
 
 /// Writes the zeros at the beginning, eight by eight, escaped. Returns their number.
