@@ -5,7 +5,8 @@
 -module(hostile_tests).
 
 -export([hash_flooding_test_/0, deep_terms_test_/0, deep_keys_test_/0, wide_maps_test_/0,
-         wide_rows_test_/0, large_binaries_test_/0,
+         wide_rows_test_/0, wide_rows_from_both_ends_test_/0, longer_elements_test_/0,
+         large_binaries_test_/0,
          sub_binaries_pin_nothing_test_/0, no_atoms_from_data_test_/0, a_file_of_atoms_test_/0,
          a_file_of_compressed_atoms_test_/0, files_of_atoms_test_/0,
          more_atoms_than_the_limit_test_/0,
@@ -170,6 +171,36 @@ wide_rows_test_() ->
              true = larder:lookup(T, 1) =:= [list_to_tuple(lists:seq(1, Count))],
              true = larder:delete(T)
          end || Options <- [[], [ordered_set], [compressed]]]
+    end).
+
+%% The counters of a row from both ends in turn. Each has so many bytes that no length of a group
+%% is known.
+wide_rows_from_both_ends_test_() ->
+    test("100,000 counters from both ends", 200, fun() ->
+        Count = 100000,
+        [begin
+             T = larder:new(hostile, Options),
+             true = larder:insert(T, list_to_tuple([key | lists:duplicate(Count, 1 bsl 300)])),
+             Places = lists:append([[P, Count + 3 - P] || P <- lists:seq(2, Count div 2 + 1)]),
+             Sums = within(5, fun() -> larder:update_counter(T, key, [{P, 1} || P <- Places]) end),
+             [1 bsl 300 + 1] = lists:usort(Sums),
+             true = larder:delete(T)
+         end || Options <- [[], [ordered_set]]]
+    end).
+
+%% All elements of a row at once, each by one of another length.
+longer_elements_test_() ->
+    test("400,000 elements become longer", 200, fun() ->
+        Count = 400000,
+        [begin
+             T = larder:new(hostile, Options),
+             true = larder:insert(T, list_to_tuple([key | lists:duplicate(Count, 1)])),
+             within(10, fun() ->
+                 true = larder:update_element(T, key, [{P, 1000} || P <- lists:seq(2, Count + 1)])
+             end),
+             true = larder:lookup(T, key) =:= [list_to_tuple([key | lists:duplicate(Count, 1000)])],
+             true = larder:delete(T)
+         end || Options <- [[], [ordered_set]]]
     end).
 
 within(Seconds, Fun) ->

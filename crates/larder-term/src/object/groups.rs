@@ -206,45 +206,63 @@ fn elements_of(value: &[u8]) -> (usize, usize) {
     ((header >> FLAG_BITS) as usize, at)
 }
 
-/// As `pass`, for a plain wide value and offsets in it.
+/// As `pass`, for a plain wide value and offsets in it. Its first element begins at `first`.
 #[inline(never)]
-pub(super) fn pass_in(value: &[u8], from: (usize, usize), wanted: usize) -> (usize, usize) {
-    let lengths = lengths_of(value);
-    pass(&value[lengths], value, from, wanted)
+pub(super) fn pass_in(
+    value: &[u8],
+    (arity, first): (usize, usize),
+    from: (usize, usize),
+    wanted: usize,
+) -> (usize, usize) {
+    pass(&value[first - count(arity)..first], value, from, wanted)
 }
 
-/// Where the lengths of a plain wide value stand.
-fn lengths_of(value: &[u8]) -> Range<usize> {
-    let (arity, at) = elements_of(value);
-    let start = at + head(arity);
-    start..start + count(arity)
-}
-
-/// An element of a plain wide value, of which it had the bytes `old`, was replaced by one of
-/// another length. `out` ends with the new one, and replaces the bytes of the value from `from` on.
-/// Adds the lengths of the groups to `out`, if one of them changes. Returns from where on `out`
-/// replaces the bytes then.
+/// Some elements of a plain wide value, whose first one begins at `first`, were replaced by ones of
+/// other lengths: `out` is the new form of the bytes `changed`. Adds the lengths of the groups to
+/// `out`, if one of them changes. Returns from where on `out` replaces the bytes then.
+///
+/// # Complexity
+/// Linear in the heads of the terms of `out`, and in the number of groups before it.
 #[inline(never)]
-pub(super) fn resize(value: &[u8], old: Range<usize>, from: usize, out: &mut Vec<u8>) -> usize {
-    let lengths = lengths_of(value);
-    let count = lengths.len();
-    // Find the group, and its end. No length is stored for the last one.
-    let mut end = lengths.end;
-    let Some(group) = (0..count).find(|&group| {
-        end = end_of_group(&value[lengths.clone()], value, group, end);
-        old.start < end
-    }) else {
-        return from;
-    };
-    if from > lengths.start {
-        out.splice(..0, value[lengths.start..from].iter().copied());
+pub(super) fn measure_again(
+    value: &[u8],
+    (arity, first): (usize, usize),
+    changed: Range<usize>,
+    out: &mut Vec<u8>,
+) -> usize {
+    let count = count(arity);
+    let lengths = &value[first - count..first];
+    // 1. Find the group in which the change begins. No length is stored for the last one.
+    let (mut group, mut start, mut end) = (0, first, first);
+    loop {
+        if group == count {
+            return changed.start;
+        }
+        end = end_of_group(lengths, value, group, end);
+        if changed.start < end {
+            break;
+        }
+        (group, start) = (group + 1, end);
     }
-    // The groups before it are in `out`, as they will be. The rest of it stays as it is.
-    let start = (0..group).fold(count, |at, group| {
-        end_of_group(&out[..count], out, group, at)
-    });
-    out[group] = stored(out.len() - start + end - old.end);
-    lengths.start
+    // 2. Put what lies before the change in front of it, from the lengths on.
+    out.splice(..0, value[first - count..changed.start].iter().copied());
+    // 3. Measure the groups up to the one in which the change ends. The rest of that stays.
+    let mut at = count + start - first;
+    while group < count {
+        let (begin, mut after) = (at, changed.end);
+        for _ in 0..GROUP {
+            match at < out.len() {
+                true => at = end_of(out, at),
+                false => after = end_of(value, after),
+            }
+        }
+        out[group] = stored(at - begin + after - changed.end);
+        if at == out.len() {
+            break;
+        }
+        group += 1;
+    }
+    first - count
 }
 
 #[cfg(test)]
@@ -367,7 +385,7 @@ mod tests {
             keypos in any::<prop::sample::Index>(),
             form in 0..2usize,
             compress in any::<bool>(),
-            changes in prop::collection::vec((any::<prop::sample::Index>(), element()), 1..6),
+            changes in prop::collection::vec((any::<prop::sample::Index>(), element()), 1..40),
         ) {
             let (keypos, form) = (keypos.index(row.len()) + 1, FORMS[form]);
             let before = stored(&row, keypos, form, compress);

@@ -81,12 +81,13 @@ impl Cursor<'_> {
 #[inline(never)]
 fn pass_groups(
     value: &[u8],
-    keypos: usize,
+    (arity, first, keypos): (usize, usize, usize),
     (position, at): (usize, usize),
     wanted: usize,
 ) -> (usize, usize) {
     let number = |position| position - 1 - usize::from(position > keypos);
-    let (index, at) = groups::pass_in(value, (number(position), at), number(wanted));
+    let from = (number(position), at);
+    let (index, at) = groups::pass_in(value, (arity, first), from, number(wanted));
     // The key has a position but no bytes.
     (index + 1 + usize::from(index + 1 >= keypos), at)
 }
@@ -104,8 +105,10 @@ fn end(value: &[u8], element: Element<'_>) -> usize {
 pub struct Patch<'v, 'o> {
     arity: usize,
     cursor: Cursor<'v>,
-    /// Whether the value has lengths of groups of elements.
-    grouped: bool,
+    /// Where the first element begins, if the value has lengths of groups of elements; otherwise 0.
+    first: usize,
+    /// Whether it has, and an element was replaced by one of another length.
+    resized: bool,
     /// Where the first element begins that was replaced.
     from: usize,
     /// Where the last element ends that was replaced.
@@ -134,13 +137,15 @@ impl<'v, 'o> Patch<'v, 'o> {
             at = end_of(value, at);
         }
         let arity = (header >> FLAG_BITS) as usize;
-        let grouped = arity >= groups::WIDE && header as u8 & COMPRESSED == 0;
-        if grouped {
+        let mut first = 0;
+        if arity >= groups::WIDE && header as u8 & COMPRESSED == 0 {
             at += groups::size(arity);
+            first = at;
         }
         Patch {
             arity,
-            grouped,
+            first,
+            resized: false,
             cursor: Cursor {
                 value,
                 keypos,
@@ -168,15 +173,15 @@ impl<'v, 'o> Patch<'v, 'o> {
     #[inline(always)]
     pub fn element(&mut self, position: usize) -> Element<'v> {
         debug_assert!(self.has(position) && position >= self.cursor.position);
-        if self.grouped && position - self.cursor.position >= groups::GROUP {
+        if self.first != 0 && position - self.cursor.position >= groups::GROUP {
             let Cursor {
                 value,
                 keypos,
                 position: from,
                 at,
             } = self.cursor;
-            (self.cursor.position, self.cursor.at) =
-                pass_groups(value, keypos, (from, at), position);
+            let row = (self.arity, self.first, keypos);
+            (self.cursor.position, self.cursor.at) = pass_groups(value, row, (from, at), position);
         }
         while self.cursor.position < position {
             self.cursor.step();
@@ -196,8 +201,9 @@ impl<'v, 'o> Patch<'v, 'o> {
     /// If the position is after the last one that was requested, that of `element`. Requesting all
     /// elements, in any order, is linear in the value.
     pub fn element_in_any_order(&mut self, passed: &mut Passed, position: usize) -> Element<'v> {
-        if position < self.cursor.position {
-            passed.step_back(&mut self.cursor, position);
+        match position < self.cursor.position {
+            true => passed.step_back(&mut self.cursor, position),
+            false => passed.step_forward(&mut self.cursor, position),
         }
         self.element(position)
     }
@@ -219,10 +225,7 @@ impl<'v, 'o> Patch<'v, 'o> {
         self.changed |= super::value_has_handles(self.cursor.value) && blob::has_handles(old_bytes);
         // Skip the old element.
         self.done = end(self.cursor.value, old);
-        if self.grouped && self.out.len() - start != self.done - old.at {
-            let bytes = old.at..self.done;
-            self.from = groups::resize(self.cursor.value, bytes, self.from, self.out);
-        }
+        self.resized |= self.first != 0 && self.out.len() - start != self.done - old.at;
     }
 
     /// Replaces an element after the last one that was replaced.
@@ -239,6 +242,10 @@ impl<'v, 'o> Patch<'v, 'o> {
     pub fn finish(mut self) -> Option<Patched> {
         if self.done == 0 {
             return None;
+        }
+        if self.resized {
+            let (row, changed) = ((self.arity, self.first), self.from..self.done);
+            self.from = groups::measure_again(self.cursor.value, row, changed, self.out);
         }
         if self.handles && !super::value_has_handles(self.cursor.value) {
             flag_handles(&self.cursor.value[..self.from], self.out);
@@ -298,6 +305,14 @@ impl Passed {
             self.starts.push(cursor.at);
         }
         (cursor.position, cursor.at) = (position, self.starts[position - 1]);
+    }
+
+    /// Moves the cursor towards a position, as far as the offsets were recorded.
+    fn step_forward(&self, cursor: &mut Cursor<'_>, position: usize) {
+        let known = position.min(self.starts.len());
+        if known > cursor.position {
+            (cursor.position, cursor.at) = (known, self.starts[known - 1]);
+        }
     }
 }
 
