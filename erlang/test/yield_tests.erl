@@ -347,7 +347,7 @@ range(M) ->
     true = Median < 100,
     M:delete(T).
 
-%% Beside a list -----------------------------------------------------------------------------
+%% Beside files -------------------------------------------------------------------------------
 
 %% A node has few schedulers for work on files; the one here has one. Other work on files goes on
 %% while a table is saved or loaded.
@@ -383,6 +383,8 @@ longest_look(Pid, Monitor, Longest) ->
     receive {'DOWN', Monitor, process, Pid, normal} -> max(Us, Longest)
     after 0 -> longest_look(Pid, Monitor, max(Us, Longest))
     end.
+
+%% Beside a list -----------------------------------------------------------------------------
 
 %% A process that is suspended in the middle of a list's insertion holds up nobody who wants one
 %% key: each operation takes at most a few milliseconds, where the rest of the list takes hundreds.

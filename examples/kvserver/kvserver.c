@@ -393,10 +393,11 @@ int main(int argc, char **argv) {
     sigwait(&ends, &signal_number);
     end_all();
     if (file) must(larder_table_save(table, file));
+    /* First: a socket that refuses connections is replaced by the next server. */
+    unlink(argv[1]);
     shutdown(listener, SHUT_RDWR);
     pthread_join(acceptor, NULL);
     close(listener);
-    unlink(argv[1]);
     larder_table_free(table);
     larder_free(world);
     must(larder_quiesce(10000));

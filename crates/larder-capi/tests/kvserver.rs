@@ -9,7 +9,7 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// A running server; one that is left over is killed.
 struct Server {
@@ -276,17 +276,40 @@ fn the_next_one_begins_with_what_the_last_one_saves() {
         client.says(&format!("SET {i} {value}"), "OK");
     }
     server.ask_to_end();
-    let mut next = None;
-    wait_until("the next one starts", || {
-        let started = Server::start(&program, place.path());
-        // It says nothing if the socket is taken.
-        next = Some(started).filter(|started| !started.greeting.is_empty());
-        next.is_some()
-    });
-    let next = next.expect("it has started");
+    let next = next_one(&program, place.path());
     let has_all = next.greeting.contains(&format!(": {KEYS} keys"));
     assert!(has_all, "{}", next.greeting);
     assert!(next.end().success());
+}
+
+/// One that ends takes its own socket away, and not that of the next one.
+#[test]
+fn the_next_one_keeps_its_socket() {
+    let place = tempfile::tempdir().expect("a folder");
+    let source = root().join("../../examples/kvserver/kvserver.c");
+    let program = compile(&source, &library(".a"), place.path());
+    let mut server = Server::start(&program, place.path());
+    for _ in 0..60 {
+        server.ask_to_end();
+        let next = next_one(&program, place.path());
+        assert!(server.end().success());
+        next.connect().says("SIZE", "= 0");
+        server = next;
+    }
+    assert!(server.end().success());
+}
+
+/// Starts a server as soon as the last one lets it.
+fn next_one(program: &Path, place: &Path) -> Server {
+    let begun = Instant::now();
+    while begun.elapsed() < Duration::from_secs(20) {
+        let started = Server::start(program, place);
+        // It says nothing if the socket is taken.
+        if !started.greeting.is_empty() {
+            return started;
+        }
+    }
+    panic!("the next one doesn't start");
 }
 
 fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {

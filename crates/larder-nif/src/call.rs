@@ -13,7 +13,6 @@ use crate::heap::Heap;
 use crate::layout;
 use crate::sys::*;
 use crate::terms::atoms::{self, Known};
-use crate::terms::encode::Unreadable;
 use larder::Error;
 use larder_term::Atom;
 use std::cell::Cell;
@@ -73,13 +72,6 @@ pub type Reply = Result<Word, Raise>;
 
 /// A plain badarg.
 pub const BADARG: Raise = Raise::Cause(atoms::NONE);
-
-/// A term that can't be read is a bad argument.
-impl From<Unreadable> for Raise {
-    fn from(_: Unreadable) -> Self {
-        BADARG
-    }
-}
 
 /// Runs a function of the library.
 ///

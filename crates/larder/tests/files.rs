@@ -298,6 +298,44 @@ fn a_slice_of_a_save_ends_among_what_is_left_out() {
     assert!(load(&larder, &path, true, 100).unwrap().size() == 0);
 }
 
+/// A slice whose time is over ends after a long object, and not after a leaf of them.
+#[test]
+fn a_slice_ends_after_a_long_object() -> Result<(), Error> {
+    const OBJECTS: usize = 40;
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("table");
+    let larder = Larder::new();
+    for t in kinds(&larder) {
+        let long = Term::binary(&[7; 300_000]);
+        (0..OBJECTS as i64).try_for_each(|n| t.insert(&term!({(n / 3), (n), (long.clone())})))?;
+        let objects = t.len();
+        let table = t.engine_table();
+        let slices = |step: &mut dyn FnMut(&mut Budget) -> Result<Step, Error>| {
+            let mut slices = 1;
+            while step(&mut Budget::new(20_000, Duration::ZERO))? == Step::More {
+                slices += 1;
+            }
+            Ok::<usize, Error>(slices)
+        };
+        let mut job = SaveJob::begin(table, table.owner(), &path, plain())?;
+        let saved = slices(&mut |budget| job.step(budget))?;
+        let options = LoadOptions {
+            verify: false,
+            node: NodeName::NONE,
+            legacy_zero: false,
+            new_atoms: usize::MAX,
+        };
+        let mut job = LoadJob::begin(larder.engine(), larder.owner(), &path, options)?;
+        let loaded = slices(&mut |budget| job.step(budget))?;
+        assert!(saved >= objects && loaded >= objects, "{saved} {loaded}");
+        let [mut found, mut expected] = [job.table(), table].map(rows);
+        found.sort();
+        expected.sort();
+        assert!(found == expected);
+    }
+    Ok(())
+}
+
 #[test]
 fn a_save_that_fails_or_is_given_up_leaves_the_good_file() {
     let folder = tempfile::tempdir().unwrap();

@@ -76,10 +76,7 @@ fn a_transaction_does_what_its_operations_do() {
     for kind in KINDS {
         for seed in 1..=20 {
             let larder = Larder::new();
-            let (plain, t) = (
-                table(larder.table(kind), kind),
-                table(larder.table(kind), kind),
-            );
+            let [plain, t] = [(); 2].map(|()| table(larder.table(kind), kind));
             let mut random = Random(0x9E37_79B9_7F4A_7C15 ^ seed);
             for _ in 0..40 {
                 let begin = random.0;
@@ -220,10 +217,7 @@ fn sums_stay() {
     const ACCOUNTS: i64 = 12;
     for kind in ["set", "ordered_set"] {
         let larder = Larder::new();
-        let tables = [
-            table(larder.table(kind), kind),
-            table(larder.table(kind), kind),
-        ];
+        let tables = [(); 2].map(|()| table(larder.table(kind), kind));
         for n in 0..ACCOUNTS {
             tables[n as usize % 2]
                 .insert(&Term::tuple([Term::from(n), 100.into()]))

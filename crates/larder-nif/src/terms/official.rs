@@ -7,6 +7,7 @@
 
 use super::binaries;
 use super::kept::{anchor, KeptTerm};
+use crate::call::{Raise, BADARG};
 use crate::layout::node::{look_here, node_of, of_this_node};
 use crate::layout::{self, may_be_magic};
 use crate::sys::external::{external_format, parse_reference, ReferenceNumbers};
@@ -17,6 +18,13 @@ use larder_term::{etf, head, Encoder, Mode, Node, TermRef, View};
 /// The error that a term can't be encoded.
 #[derive(Debug)]
 pub struct Unreadable;
+
+/// A term that can't be read is a bad argument.
+impl From<Unreadable> for Raise {
+    fn from(_: Unreadable) -> Self {
+        BADARG
+    }
+}
 
 /// Encodes a reference. In inline mode, returns whether it may keep something alive, which the
 /// encoding doesn't.

@@ -217,9 +217,9 @@ pub(super) fn pass_in(
     pass(&value[first - count(arity)..first], value, from, wanted)
 }
 
-/// Some elements of a plain wide value, whose first one begins at `first`, were replaced by ones of
-/// other lengths: `out` is the new form of the bytes `changed`. Adds the lengths of the groups to
-/// `out`, if one of them changes. Returns from where on `out` replaces the bytes then.
+/// Some elements of a plain wide value, whose first one begins at `first`, were replaced: `out` is
+/// the new form of the bytes `changed`. Adds the lengths of the groups to `out`, if one of them may
+/// change. Returns from where on `out` replaces the bytes then.
 ///
 /// # Complexity
 /// Linear in the heads of the terms of `out`, and in the number of groups before it.
@@ -230,6 +230,9 @@ pub(super) fn measure_again(
     changed: Range<usize>,
     out: &mut Vec<u8>,
 ) -> usize {
+    if have_same_ends(&value[changed.clone()], out) {
+        return changed.start;
+    }
     let count = count(arity);
     let lengths = &value[first - count..first];
     // 1. Find the group in which the change begins. No length is stored for the last one.
@@ -263,6 +266,17 @@ pub(super) fn measure_again(
         group += 1;
     }
     first - count
+}
+
+/// Whether two runs of as many elements have all their ends at the same offsets.
+fn have_same_ends(old: &[u8], new: &[u8]) -> bool {
+    let (mut at, mut same) = (0, old.len() == new.len());
+    while same && at < new.len() {
+        let end = end_of(new, at);
+        same = end_of(old, at) == end;
+        at = end;
+    }
+    same
 }
 
 #[cfg(test)]

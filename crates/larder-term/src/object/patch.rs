@@ -107,8 +107,6 @@ pub struct Patch<'v, 'o> {
     cursor: Cursor<'v>,
     /// Where the first element begins, if the value has lengths of groups of elements; otherwise 0.
     first: usize,
-    /// Whether it has, and an element was replaced by one of another length.
-    resized: bool,
     /// Where the first element begins that was replaced.
     from: usize,
     /// Where the last element ends that was replaced.
@@ -145,7 +143,6 @@ impl<'v, 'o> Patch<'v, 'o> {
         Patch {
             arity,
             first,
-            resized: false,
             cursor: Cursor {
                 value,
                 keypos,
@@ -218,14 +215,12 @@ impl<'v, 'o> Patch<'v, 'o> {
             0 => self.from = old.at,
             done => self.out.extend_from_slice(&self.cursor.value[done..old.at]),
         }
-        let start = self.out.len();
         write(self.out);
         // Search the old element for a handle only if the value has any.
         let old_bytes = old.term.bytes();
         self.changed |= super::value_has_handles(self.cursor.value) && blob::has_handles(old_bytes);
         // Skip the old element.
         self.done = end(self.cursor.value, old);
-        self.resized |= self.first != 0 && self.out.len() - start != self.done - old.at;
     }
 
     /// Replaces an element after the last one that was replaced.
@@ -243,7 +238,7 @@ impl<'v, 'o> Patch<'v, 'o> {
         if self.done == 0 {
             return None;
         }
-        if self.resized {
+        if self.first != 0 {
             let (row, changed) = ((self.arity, self.first), self.from..self.done);
             self.from = groups::measure_again(self.cursor.value, row, changed, self.out);
         }

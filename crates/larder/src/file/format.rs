@@ -29,6 +29,12 @@ pub(super) const DIGEST: usize = 32;
 /// The maximum length of a header.
 const LONGEST_HEADER: u32 = 1 << 24;
 
+/// The units of a budget that an object of this number of bytes in a file costs. Long objects cost
+/// more, so that the clock is read after a few of them.
+pub(super) fn units(bytes: usize) -> u32 {
+    u32::try_from(bytes >> 12).map_or(u32::MAX, |units| units.saturating_add(1))
+}
+
 /// What a file says of its table.
 #[derive(Clone, Debug)]
 pub struct Header {

@@ -5,7 +5,7 @@
 //! 2. Insert the objects chunk by chunk. Check the checksum of each chunk first, and the number of
 //!    objects at the end.
 
-use super::format::{array, damaged, open, take, Header, CHUNK, DIGEST, FOOTER};
+use super::format::{array, damaged, open, take, units, Header, CHUNK, DIGEST, FOOTER};
 use crate::budget::{Budget, Step};
 use crate::engine::Engine;
 use crate::error::{Error, FileError};
@@ -303,7 +303,8 @@ impl LoadJob {
         let mut object = ObjectBuf::new();
         let mut term = TermBuf::new(Mode::Shared);
         while self.left > 0 {
-            self.next += self.decode(&mut term)?;
+            let bytes = self.decode(&mut term)?;
+            self.next += bytes;
             // Other threads may have created some, too.
             self.check_atoms()?;
             // The chunk's checksum is right. So an invalid object was written like this, and the
@@ -315,7 +316,7 @@ impl LoadJob {
             self.insert(&object, budget)?;
             self.left -= 1;
             self.found += 1;
-            if !budget.spend(1) {
+            if !budget.spend(units(bytes)) {
                 break;
             }
         }

@@ -8,7 +8,7 @@
 //! 3. The last step writes the footer, and renames the file. A job that is dropped before that
 //!    removes the temporary file.
 
-use super::format::{Header, CHUNK, FOOTER};
+use super::format::{units, Header, CHUNK, FOOTER};
 use crate::budget::{Budget, Step};
 use crate::error::{Error, FileError};
 use crate::ids::OwnerId;
@@ -23,9 +23,13 @@ use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
+use std::thread;
 
 /// A chunk is written when its objects have this number of bytes.
 const CHUNK_BYTES: usize = 1 << 15;
+
+/// An unfinished file of more bytes is closed by a thread of its own.
+const LARGE: u64 = 16 << 20;
 
 /// How a table is saved.
 #[derive(Clone, Debug)]
@@ -166,9 +170,9 @@ impl SaveJob {
         Ok(step)
     }
 
-    /// Appends the objects of a leaf to the chunks. Begins another chunk when one is full: the
-    /// objects of a leaf may be long, since large binaries are outside the leaf. Returns `Done` if
-    /// there are no more. After an error the cursor is at the same point.
+    /// Appends the objects of a leaf to the chunks, as far as the budget lasts. Begins another chunk
+    /// when one is full: the objects of a leaf may be long, since large binaries are outside the
+    /// leaf. Returns `Done` if there are no more. After an error the cursor is at the same point.
     fn append_leaf(
         &mut self,
         chunks: &mut Vec<FileChunk>,
@@ -195,10 +199,15 @@ impl SaveJob {
                     chunks.push(FileChunk::new());
                 }
                 if let Some(chunk) = chunks.last_mut() {
+                    let before = chunk.bytes.len();
                     etf::encode(raw::stored(&tuple), node, &mut chunk.bytes);
                     chunk.objects += 1;
+                    let goes_on = budget.spend(units(chunk.bytes.len() - before));
+                    if !goes_on && i + 1 < usable {
+                        cursor.stop(table, &op, batch, i + 1);
+                        break;
+                    }
                 }
-                budget.spend(1);
             }
             match usable {
                 0 if cursor.is_at_end() => Step::Done,
@@ -313,6 +322,15 @@ impl Drop for FileWriter {
         if !self.renamed {
             // If it can't be removed, there is nobody to report the error to.
             let _ = std::fs::remove_file(&self.temporary);
+            // The system frees the room of a removed file when it is closed, which takes long if
+            // there is much. The last reference may go anywhere, such as in the destructor of a
+            // host's resource.
+            if self.file.metadata().is_ok_and(|file| file.len() > LARGE) {
+                if let Ok(file) = self.file.try_clone() {
+                    let thread = thread::Builder::new().name("larder-files".to_owned());
+                    let _ = thread.spawn(move || drop(file));
+                }
+            }
         }
     }
 }
