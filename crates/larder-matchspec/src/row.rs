@@ -195,8 +195,8 @@ impl<'a> Row<'a> {
                 (self.last, self.at) = (nearest * STRIDE, checkpoints.0[nearest]);
             }
         }
-        // Skip the elements in between.
-        if !self.lengths.is_empty() {
+        // Skip the elements in between. Of a walk from one to the next, the lengths save nothing.
+        if wanted - self.last >= groups::GROUP && !self.lengths.is_empty() {
             (self.last, self.at) =
                 groups::pass(self.lengths, self.rest, (self.last, self.at), wanted);
         }

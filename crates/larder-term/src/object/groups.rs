@@ -173,6 +173,11 @@ pub fn stored(length: usize) -> u8 {
     u8::try_from(length).unwrap_or(MOST)
 }
 
+/// Whether an object has lengths, and each of them tells how long its group is.
+pub fn are_known(lengths: &[u8]) -> bool {
+    !lengths.is_empty() && !lengths.contains(&MOST)
+}
+
 /// A plain value without the lengths of its groups. `None` if it has none.
 pub(super) fn without(value: &[u8]) -> Option<Vec<u8>> {
     let (arity, at) = elements_of(value);
@@ -248,7 +253,7 @@ pub(super) fn measure_again(
         (group, start) = (group + 1, end);
     }
     // 2. Put what lies before the change in front of it, from the lengths on.
-    out.splice(..0, value[first - count..changed.start].iter().copied());
+    prepend(&value[first - count..changed.start], out);
     // 3. Measure the groups up to the one in which the change ends. The rest of that stays.
     let mut at = count + start - first;
     while group < count {
@@ -266,6 +271,14 @@ pub(super) fn measure_again(
         group += 1;
     }
     first - count
+}
+
+/// Inserts bytes at the beginning. (`splice` would copy them one by one.)
+fn prepend(bytes: &[u8], out: &mut Vec<u8>) {
+    let len = out.len();
+    out.extend_from_slice(bytes);
+    out.copy_within(..len, bytes.len());
+    out[..bytes.len()].copy_from_slice(bytes);
 }
 
 /// Whether two runs of as many elements have all their ends at the same offsets.

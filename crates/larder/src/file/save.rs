@@ -170,9 +170,10 @@ impl SaveJob {
         Ok(step)
     }
 
-    /// Appends the objects of a leaf to the chunks, as far as the budget lasts. Begins another chunk
-    /// when one is full: the objects of a leaf may be long, since large binaries are outside the
-    /// leaf. Returns `Done` if there are no more. After an error the cursor is at the same point.
+    /// Appends the objects of a leaf to the chunks, as far as the budget lasts. Begins another
+    /// chunk when one is full: the objects of a leaf may be long, since large binaries are outside
+    /// the leaf. Returns `Done` if there are no more. After an error the cursor is at the same
+    /// point.
     fn append_leaf(
         &mut self,
         chunks: &mut Vec<FileChunk>,

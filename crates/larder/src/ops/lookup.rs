@@ -23,7 +23,7 @@ use crate::raw;
 use crate::stored::Stored;
 use crate::table::EngineTable;
 use larder_index::{Guard, Key, Lookup, Unique, Values, MAX_KEYS_PER_LOOKUP, SHORT_VALUE};
-use larder_term::object::ObjectView;
+use larder_term::object::{groups, ObjectView};
 use larder_term::TermRef;
 use smallvec::SmallVec;
 
@@ -308,7 +308,8 @@ fn visit_elements(
 }
 
 /// `visit_elements` for several positions, or none. An element is found by walking over those
-/// before it, so one walk finds all of them, in whatever order the positions are.
+/// before it, so one walk finds all of them, in whatever order the positions are. Only a few of a
+/// wide object are looked for one by one.
 fn visit_several(
     object: &ObjectView<'_>,
     positions: &[usize],
@@ -318,6 +319,15 @@ fn visit_several(
     // Checked before the first visit, so that an error has visited nothing.
     if last > object.arity() {
         return Err(Error::Position);
+    }
+    // A few elements of a wide object are found by the lengths of its groups.
+    const FEW: usize = 4;
+    let few = positions.len() <= FEW && positions.len() * groups::GROUP < last;
+    if few && groups::are_known(object.lengths()) {
+        for (i, &position) in positions.iter().enumerate() {
+            visit(i, object.element(position).ok_or(Error::Position)?);
+        }
+        return Ok(());
     }
     // Walk over the elements once, and then pick in the order of the positions.
     let elements: SmallVec<[TermRef<'_>; 32]> = object.iter().take(last).collect();
