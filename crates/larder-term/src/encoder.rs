@@ -67,7 +67,7 @@ pub struct Encoder<'b> {
     maps: Option<Box<Maps>>,
     /// The outermost terms, if these are the elements of an object. The length of each is put in
     /// front of it when the next one begins.
-    elements: Option<Run>,
+    elements: Option<&'b mut Run>,
 }
 
 /// No shorter term holds a handle, a float or a long binary.
@@ -108,7 +108,7 @@ impl<'b> Encoder<'b> {
 
     /// An encoder that appends elements of an object to those that `out` ends with.
     #[inline]
-    pub(crate) fn of_elements(out: &'b mut Vec<u8>, mode: Mode, elements: Run) -> Self {
+    pub(crate) fn of_elements(out: &'b mut Vec<u8>, mode: Mode, elements: &'b mut Run) -> Self {
         Encoder {
             elements: Some(elements),
             ..Encoder::new(out, mode)
@@ -138,23 +138,21 @@ impl<'b> Encoder<'b> {
     }
 
     /// Whether exactly `n` outermost terms were written, each with all its children; whether a
-    /// handle was; and the elements of an object. Ends the encoding: without an open map there is
-    /// nothing to drop.
+    /// handle was. Ends the encoding: without an open map there is nothing to drop.
     #[inline]
-    pub(crate) fn end(self, n: usize) -> (bool, bool, Option<Run>) {
+    pub(crate) fn end(self, n: usize) -> (bool, bool) {
         let Encoder {
             pending,
             broken,
             terms,
             handles,
             maps,
-            elements,
             ..
         } = self;
         let is_whole = pending == 0 && !broken && terms == n;
         match maps {
-            None => (is_whole, handles, elements),
-            Some(maps) => (is_whole && maps.frames.is_empty(), handles, elements),
+            None => (is_whole, handles),
+            Some(maps) => (is_whole && maps.frames.is_empty(), handles),
         }
     }
 
@@ -185,7 +183,7 @@ impl<'b> Encoder<'b> {
     fn at_boundary(&mut self) {
         let open = self.maps.as_mut().filter(|maps| !maps.frames.is_empty());
         let Some(maps) = open else {
-            if let Some(elements) = &mut self.elements {
+            if let Some(elements) = self.elements.as_deref_mut() {
                 elements.element(self.out);
             }
             self.terms += 1;

@@ -251,15 +251,12 @@ impl<'b> ObjectEncoder<'b> {
         self.flags |= HAS_HANDLES;
         let place = &raw const self.object.value;
         let value = &mut self.object.value;
-        let run = self
-            .run
-            .take()
-            .unwrap_or_else(|| Run::begin(self.arity, value));
+        let arity = self.arity;
+        let run = self.run.get_or_insert_with(|| Run::begin(arity, value));
         let mut enc = Encoder::of_elements(value, mode, run);
         let result = push(&mut enc);
         let is_own = enc.appends_to(place);
-        let (is_whole, has_handles, run) = enc.end(n);
-        self.run = run.filter(|_| is_own);
+        let (is_whole, has_handles) = enc.end(n);
         // The value's flag tells later readers whether they have to look for handles.
         self.flags = known | if has_handles { HAS_HANDLES } else { 0 };
         self.complete &= self.keyed && is_whole && is_own;

@@ -148,22 +148,18 @@ impl Run {
 
     /// An element begins. Writes what stands in front of the one before it, and the length of the
     /// group that it ends.
-    #[inline]
+    // A call, so that the encoder of any other term stays in registers.
+    #[inline(never)]
     pub(crate) fn element(&mut self, value: &mut Vec<u8>) {
         close(value, self.last);
         self.last = value.len();
         if self.begun == GROUP {
-            self.end_group(value);
+            if let Some(at) = self.lengths.next() {
+                value[at] = stored(self.last - self.start);
+            }
+            (self.begun, self.start) = (0, self.last);
         }
         self.begun += 1;
-    }
-
-    #[inline(never)]
-    fn end_group(&mut self, value: &mut [u8]) {
-        if let Some(at) = self.lengths.next() {
-            value[at] = stored(self.last - self.start);
-        }
-        (self.begun, self.start) = (0, self.last);
     }
 }
 
