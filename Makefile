@@ -158,6 +158,7 @@ c: setup-rust
 	  --config 'profile.$(PROFILE).package.larder-studies.opt-level="z"' \
 	  --config 'profile.$(PROFILE).package.larder-judy.opt-level="z"' \
 	  --config 'profile.$(PROFILE).package.num-bigint.opt-level="z"' \
+	  --config 'profile.$(PROFILE).package.sha2.opt-level="z"' \
 	  -p larder-capi --lib --crate-type cdylib,staticlib --target-dir '$(TARGET)' 1>&2
 	@mkdir -p $(CDIR)/include $(CDIR)/lib/pkgconfig $(CDIR)/lib/cmake/larder $(CDIR)/share/man/man3
 	@rm -f $(CDIR)/lib/liblarder.*

@@ -274,7 +274,7 @@ fn last_of_each_key<'a>(changes: &[PairChange<'a>]) -> Vec<PairChange<'a>> {
 
 /// Writes a map of these pairs in the sorted form.
 fn push_sorted(mut pairs: Vec<(TermRef<'_>, TermRef<'_>)>, out: &mut Vec<u8>) {
-    pairs.sort_by(|one, other| key_order(one.0, other.0));
+    pairs.sort_unstable_by(|one, other| key_order(one.0, other.0));
     out.push(MAP);
     varint::push(out, pairs.len() as u64);
     for (key, value) in pairs {
@@ -324,7 +324,8 @@ impl MapSearch {
         }
         if self.pairs.is_empty() {
             let mut pairs: Vec<_> = offsets(map).map(|(at, middle, _)| (at, middle)).collect();
-            pairs.sort_by(|one, other| key_at(one.0, one.1).cmp_exact(key_at(other.0, other.1)));
+            let key_of = |pair: &(usize, usize)| key_at(pair.0, pair.1);
+            pairs.sort_unstable_by(|one, other| key_of(one).cmp_exact(key_of(other)));
             self.pairs = pairs;
         }
         let order = |&(at, middle): &(usize, usize)| key_at(at, middle).cmp_exact(key);

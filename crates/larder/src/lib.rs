@@ -85,6 +85,7 @@ mod stored;
 mod structures;
 mod table;
 pub mod terms;
+mod threads;
 mod versions;
 
 #[cfg(feature = "serde")]

@@ -146,7 +146,7 @@ impl Pages {
         }
         let thread = std::thread::Builder::new().name("larder-pages".to_owned());
         // If it can't be started, inserts touch their pages, and the next request tries again.
-        self.thread = thread.spawn(prefault).ok();
+        self.thread = thread.spawn(prefault as fn()).ok();
         self.has_thread = self.thread.is_some();
     }
 

@@ -56,7 +56,7 @@ pub fn begin(arity: usize, push: impl FnMut(&[u8])) {
     }
 }
 
-#[inline(always)]
+#[inline(never)]
 fn begin_wide(arity: usize, mut push: impl FnMut(&[u8])) {
     // Most fit in one piece.
     const PIECE: usize = 32;
@@ -134,7 +134,7 @@ pub(crate) struct Run {
 
 impl Run {
     /// Before the first element.
-    #[inline]
+    #[inline(never)]
     pub(super) fn begin(arity: usize, value: &mut Vec<u8>) -> Run {
         begin(arity, |bytes| value.extend_from_slice(bytes));
         let end = value.len();

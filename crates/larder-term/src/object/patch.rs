@@ -197,6 +197,8 @@ impl<'v, 'o> Patch<'v, 'o> {
     /// # Complexity
     /// If the position is after the last one that was requested, that of `element`. Requesting all
     /// elements, in any order, is linear in the value.
+    // It is rare: its callers needn't keep the patch in registers.
+    #[inline(never)]
     pub fn element_in_any_order(&mut self, passed: &mut Passed, position: usize) -> Element<'v> {
         match position < self.cursor.position {
             true => passed.step_back(&mut self.cursor, position),

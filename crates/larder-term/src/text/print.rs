@@ -251,7 +251,7 @@ fn sorted_pairs(
             (order, key, value)
         })
         .collect();
-    pairs.sort();
+    pairs.sort_unstable();
     pairs
         .into_iter()
         .rev()

@@ -15,21 +15,30 @@ use crate::ids::OwnerId;
 use crate::raw;
 use crate::scan::Cursor;
 use crate::table::EngineTable;
+use crate::threads::spawn;
 use larder_index::{Batch, Direction};
 use larder_term::{etf, NodeName};
+use parking_lot::Mutex;
 use sha2::{Digest, Sha256};
 use std::fs::{File, OpenOptions};
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
-use std::thread;
 
 /// A chunk is written when its objects have this number of bytes.
 const CHUNK_BYTES: usize = 1 << 15;
 
 /// An unfinished file of more bytes is closed by a thread of its own.
 const LARGE: u64 = 16 << 20;
+
+/// Unfinished files that are to be closed.
+static TO_CLOSE: Mutex<Vec<File>> = Mutex::new(Vec::new());
+
+fn close_files() {
+    let files = std::mem::take(&mut *TO_CLOSE.lock());
+    drop(files);
+}
 
 /// How a table is saved.
 #[derive(Clone, Debug)]
@@ -327,10 +336,9 @@ impl Drop for FileWriter {
             // there is much. The last reference may go anywhere, such as in the destructor of a
             // host's resource.
             if self.file.metadata().is_ok_and(|file| file.len() > LARGE) {
-                if let Ok(file) = self.file.try_clone() {
-                    let thread = thread::Builder::new().name("larder-files".to_owned());
-                    let _ = thread.spawn(move || drop(file));
-                }
+                TO_CLOSE.lock().extend(self.file.try_clone());
+                // If no thread can be started, the next one closes it.
+                let _ = spawn("larder-files", close_files);
             }
         }
     }

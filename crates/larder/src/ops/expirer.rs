@@ -18,6 +18,7 @@
 use crate::bounds;
 use crate::reclaim::throttle::Throttle;
 use crate::table::EngineTable;
+use crate::threads::spawn;
 use parking_lot::{Condvar, Mutex};
 use std::collections::{HashSet, VecDeque};
 use std::panic::{catch_unwind, AssertUnwindSafe};
@@ -63,10 +64,9 @@ pub(crate) fn watch(table: &Arc<EngineTable>) {
     watched.tables.push(Arc::downgrade(table));
     // The programs of the model checker remove expired objects themselves.
     if !watched.started && !cfg!(larder_model) {
-        let thread = std::thread::Builder::new().name("larder-expirer".to_owned());
         // If no thread can be started, the next table tries again. Until then expired objects only
         // take memory.
-        watched.thread = thread.spawn(main).ok();
+        watched.thread = spawn("larder-expirer", main);
         watched.started = watched.thread.is_some();
     }
     drop(watched);

@@ -37,6 +37,7 @@ use super::throttle::{self, Throttle};
 use super::trim::{self, Trimmer};
 use super::Reaped;
 use crate::raw::Retired;
+use crate::threads::spawn;
 use crossbeam_epoch::Guard;
 use larder_term::blob::Counts;
 use parking_lot::{Condvar, Mutex};
@@ -296,7 +297,7 @@ fn queue(put: impl FnOnce(&mut WorkQueue)) {
     let alone = !start(&mut queue);
     // If the backlog exceeds a gigabyte, start a helper.
     if backlog() > throttle::HIGH && queue.helpers < throttle::helpers() {
-        queue.helpers += usize::from(spawn(help).is_some());
+        queue.helpers += usize::from(spawn(NAME, help).is_some());
     }
     drop(queue);
     WAKE.notify_one();
@@ -368,18 +369,16 @@ pub(crate) fn wake() {
     }
 }
 
+/// The name of the thread, and of those that help it.
+const NAME: &str = "larder-reaper";
+
 /// Starts the thread if it doesn't run. Returns `false` if the system refuses.
 fn start(queue: &mut WorkQueue) -> bool {
     if !queue.started {
-        queue.thread = spawn(main);
+        queue.thread = spawn(NAME, main);
         queue.started = queue.thread.is_some();
     }
     queue.started
-}
-
-fn spawn(f: fn()) -> Option<JoinHandle<()>> {
-    let thread = std::thread::Builder::new().name("larder-reaper".to_owned());
-    thread.spawn(f).ok()
 }
 
 /// Takes work with `next`.

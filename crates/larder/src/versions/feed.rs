@@ -672,7 +672,7 @@ pub(crate) fn together<R>(f: impl FnOnce() -> R) -> R {
 fn push_commit(kept: Vec<HeldBack>) {
     // 1. Lock the queues of all feeds, in one order, so that two commits never wait for each other.
     let mut feeds: Vec<Arc<TableFeed>> = kept.iter().map(|kept| Arc::clone(&kept.feed)).collect();
-    feeds.sort_by_key(|feed| feed.table);
+    feeds.sort_unstable_by_key(|feed| feed.table);
     feeds.dedup_by_key(|feed| feed.table);
     let mut deferred_works: Vec<DeferredWork> =
         feeds.iter().map(|_| DeferredWork::default()).collect();

@@ -265,9 +265,9 @@ fn sorted<T>(ops: &[T], position: impl Fn(&T) -> usize) -> Vec<usize> {
     // A counting sort needs a counter for each position up to the last. If there are more of them
     // than operations, the operations are compared instead.
     if last > ops.len() {
-        let mut order: Vec<usize> = (0..ops.len()).collect();
-        order.sort_by_key(|&i| position(&ops[i]));
-        return order;
+        let mut order: Vec<(usize, usize)> = ops.iter().map(position).zip(0..).collect();
+        order.sort_unstable();
+        return order.into_iter().map(|(_, i)| i).collect();
     }
     // How many operations each position has.
     let mut next = vec![0; last + 1];

@@ -502,9 +502,12 @@ class TransactionTest {
                 OptionalInt.of(2),
                 new Operations().add(numbers, 1L, 1).addIfPresent(numbers, 9L, 1).commit());
         assertFalse(numbers.containsKey(9));
-        Operations wrong = new Operations().add(numbers, 1L, 1).add(texts, "a", 1);
-        String text = assertThrows(LarderException.class, wrong::commit).getMessage();
+        // A sum in a table of texts is refused before the list is committed.
+        Operations begun = new Operations();
+        String text =
+                assertThrows(LarderException.class, () -> begun.add(texts, "a", 1)).getMessage();
         assertTrue(text.contains("bytes"), text);
+        assertEquals(OptionalInt.empty(), begun.add(numbers, 1L, 0).commit());
         assertEquals(Long.MIN_VALUE + 1, numbers.get(1));
         assertEquals("no number", texts.get("a"));
         assertThrows(NullPointerException.class, () -> new Operations().add(null, 1L, 1));
