@@ -130,13 +130,14 @@ impl<'a> Iterator for Elements<'a> {
 impl ExactSizeIterator for Elements<'_> {}
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use crate::object::patch::{plain_value, Patch};
     use crate::object::{self, encode, has_same_element, KeyForm, ObjectBuf, ObjectEncoder};
     use crate::{term, Term};
 
-    const FORMS: [KeyForm; 2] = [KeyForm::Hash { legacy_zero: false }, KeyForm::Ordered];
+    pub(in crate::object) const FORMS: [KeyForm; 2] =
+        [KeyForm::Hash { legacy_zero: false }, KeyForm::Ordered];
 
     fn list(len: i32) -> Term {
         Term::list((0..len).map(|n| Term::from(n % 100)))
@@ -164,7 +165,13 @@ mod tests {
         elements
     }
 
-    fn stored(row: &[Term], keypos: usize, form: KeyForm, compress: bool) -> ObjectBuf {
+    /// An object with these elements.
+    pub(in crate::object) fn stored(
+        row: &[Term],
+        keypos: usize,
+        form: KeyForm,
+        compress: bool,
+    ) -> ObjectBuf {
         let (mut object, row) = (ObjectBuf::new(), Term::tuple(row.to_vec()));
         encode(row.as_ref(), keypos, form, compress, &mut object).unwrap();
         object
