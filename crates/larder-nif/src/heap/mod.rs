@@ -602,9 +602,17 @@ impl Heap {
         Some(layout::boxed(place))
     }
 
-    /// Makes a bitstring of a binary on the heap: `whole` bytes of it, and the first `more` bits of
-    /// the next one. `None` if the layout isn't known.
-    pub fn bits(&self, binary: Word, whole: usize, more: usize) -> Option<Word> {
+    /// Makes a bitstring of the first bytes: `whole` of them, and the first `more` bits of the next
+    /// one. `None` if the layout isn't known, or these are too many for a binary on the heap.
+    pub fn bits(&self, bytes: &[u8], whole: usize, more: usize) -> Option<Word> {
+        let len = whole + 1;
+        layout::heap_binary_head(len).filter(|_| len <= MAX_HEAP_BINARY)?;
+        let binary = self.binary(bytes, len);
+        // SAFETY: the binary was just made on the heap.
+        if unsafe { layout::shorten(binary, more) } {
+            return Some(binary);
+        }
+        // A part of the binary says how many bits count.
         let header = layout::part_header()?;
         let place = self.take(5);
         // SAFETY: as many words were allocated.

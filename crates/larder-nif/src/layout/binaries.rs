@@ -1,16 +1,29 @@
 //! Binaries and bitstrings.
 //!
 //! ```text
-//!  heap       header, size, bytes…                         lies on a heap whole
-//!  shared     header, size, •, Binary, bytes, flags        a binary that is counted
-//!  part       header, size, offset, bits, binary           a part of a binary, or a bitstring
+//!  heap         header, size, bytes…                       lies on a heap whole; since OTP 27,
+//!                                                          bitstrings of up to 64 bytes, too
+//!
+//!  until OTP 26:
+//!  shared       header, size, •, Binary, bytes, flags      a binary that is counted
+//!  part         header, size, offset, bits, binary         a part of a binary, or a bitstring
+//!
+//!  since OTP 27:
+//!  range        header, base, start, end, holder           some or all bits of a counted binary
+//!  holder       header, Binary, •                          no term by itself
+//!
+//!  Binary       …, count, …, size, bytes…                  what is counted, outside all heaps
 //! ```
+//!
+//! The two lowest bits of `base` are flags, and `start` and `end` count bits from the address
+//! without them. If the second flag is set, the emulator may have appended to the binary, and moved
+//! its bytes: they are where the `Binary` says. The first flag marks what isn't passed to functions.
 
 use super::kinds::*;
 use super::words::*;
 use crate::sys::external::from_external_format;
 use crate::sys::*;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 /// The bits of the header of a binary on a heap that identify its kind; 0, which are those of a
 /// tuple, if they aren't known.
@@ -54,6 +67,41 @@ pub fn heap_binary<'a>(word: Word) -> Option<&'a [u8]> {
     }
 }
 
+/// The bits of a binary on a heap, or of a bitstring there, which newer releases have.
+#[inline]
+fn heap_bits<'a>(word: Word) -> Bits<'a> {
+    // Ordering: Relaxed, as in `heap_binary`.
+    let unit = HEAP_BINARY_UNIT.load(Ordering::Relaxed);
+    // SAFETY: the size and the bytes lie after the header, as `prove_heap_binaries` has verified.
+    unsafe {
+        let size = *pointer(word).add(1);
+        let len = size.div_ceil(1 << unit);
+        Bits {
+            bytes: std::slice::from_raw_parts(pointer(word).add(2).cast(), len),
+            more: size & ((1 << unit) - 1),
+            shared: None,
+        }
+    }
+}
+
+/// Whether a bitstring on a heap is a binary there with another size.
+static HEAP_BITSTRINGS: AtomicBool = AtomicBool::new(false);
+
+/// Makes a bitstring of a binary that was just made on a heap: of the last byte, the first `more`
+/// bits count. Returns `false` if bitstrings don't lie on a heap like that.
+///
+/// # Safety
+/// `heap_binary_head` was used for the binary, and nobody else has seen it.
+pub unsafe fn shorten(binary: Word, more: usize) -> bool {
+    // Ordering: Relaxed, as in `heap_binary`.
+    let is_known = HEAP_BITSTRINGS.load(Ordering::Relaxed);
+    if is_known {
+        // SAFETY: the caller's promise; the size counts bits.
+        unsafe { *pointer(binary).add(1).cast_mut() -= 8 - more }
+    }
+    is_known
+}
+
 /// Verifies the layout of binaries on a heap. If it isn't that of any known release, each binary is
 /// read through an official function.
 pub fn prove_heap_binaries(env: *mut Env) {
@@ -93,7 +141,24 @@ pub fn prove_heap_binaries(env: *mut Env) {
     });
     if !heads {
         HEAP_BINARY_HEAD.store(0, Ordering::Relaxed);
+        return;
     }
+    // A bitstring of a byte and five bits.
+    let bitstring = from_external_format(env, &[131, 77, 0, 0, 0, 2, 5, 1, 0xF8]);
+    let is_like = |word: Word| {
+        // SAFETY: a boxed term points at its header, which is that of a binary of two bytes.
+        is_boxed(word)
+            && heap_binary_head(2).map(|head| head.0) == Some(unsafe { *pointer(word) })
+            && matches!(
+                heap_bits(word),
+                Bits {
+                    bytes: [1, 0xF8],
+                    more: 5,
+                    ..
+                }
+            )
+    };
+    HEAP_BITSTRINGS.store(bitstring.is_some_and(is_like), Ordering::Relaxed);
 }
 
 /// A reference-counted binary, or a part of one.
@@ -145,15 +210,12 @@ fn shared<'a>(word: Word) -> Bits<'a> {
 /// boundary.
 #[inline]
 pub fn bits<'a>(word: Word) -> Option<Bits<'a>> {
-    // Each of the three layouts has its own way to the bytes.
+    // Each layout has its own way to the bytes.
     match kind(word) {
-        Kind::HeapBinary => Some(Bits {
-            bytes: heap_binary(word)?,
-            more: 0,
-            shared: None,
-        }),
+        Kind::HeapBinary => Some(heap_bits(word)),
         Kind::SharedBinary => Some(shared(word)),
         Kind::PartOfBinary => part(word),
+        Kind::RangeOfBinary => range(word),
         _ => None,
     }
 }
@@ -183,6 +245,54 @@ fn part<'a>(word: Word) -> Option<Bits<'a>> {
         bytes,
         more,
         shared: whole.shared,
+    })
+}
+
+/// The flags in the base of a range: both, and the one of a binary that may have been appended to.
+const RANGE_FLAGS: Word = 3;
+const WRITTEN: Word = 2;
+
+#[inline]
+fn range<'a>(word: Word) -> Option<Bits<'a>> {
+    // SAFETY: four words lie after the header, and the last one is a holder, whose second word is
+    // the counted binary, as `prove_range` has verified.
+    let (words, binary) = unsafe {
+        let words = words(word, 4);
+        (words, *pointer(words[3]).add(1) as *mut Counted)
+    };
+    let (flags, start, end) = (words[0] & RANGE_FLAGS, words[1], words[2]);
+    if start % 8 != 0 || !matches!(flags, 0 | WRITTEN) {
+        // A range that begins within a byte is left to the official functions.
+        return None;
+    }
+    let (own, is_written) = (own_bytes(binary as usize), flags == WRITTEN);
+    let base = if is_written {
+        own
+    } else {
+        words[0] as *const u8
+    };
+    let (skipped, count) = (start / 8, end - start);
+    let (len, more) = (count.div_ceil(8), count % 8);
+    // SAFETY: the range lies within the binary, which the term holds.
+    let bytes = unsafe { std::slice::from_raw_parts(base.wrapping_add(skipped), len) };
+    // A binary of a resource has its bytes elsewhere: nothing is known about them but the range.
+    let before = (bytes.as_ptr() as usize).wrapping_sub(own as usize);
+    // SAFETY: the size lies before the bytes, as `prove_range` has verified.
+    let size = unsafe { *own.cast::<usize>().sub(1) };
+    let whole = match before.saturating_add(len) <= size {
+        // The size is that of the memory; what is written of it is known only up to here.
+        true if is_written => (own, before + len),
+        true => (own, size),
+        false => (bytes.as_ptr(), len),
+    };
+    Some(Bits {
+        bytes,
+        more,
+        shared: Some(SharedBinary {
+            binary,
+            whole,
+            is_written,
+        }),
     })
 }
 
@@ -269,15 +379,15 @@ pub unsafe fn counted_term(
 }
 
 /// Makes a reference-counted binary of 1,000 bytes, and verifies the layout of its term and the
-/// place of its count.
+/// place of its count. Returns the kind of the term.
 ///
-/// 1. The term has five words. Size, counted object and bytes are those that the official functions
-///    return.
+/// 1. The term is a shared binary, or a range that is the whole of one. Size, counted object and
+///    bytes are those that the official functions return.
 /// 2. Of the words between the beginning of the binary and its bytes, one is greater by one while a
 ///    copy of the term exists, and no other changes. That is the count.
 /// 3. A count that is added there can be given back by an official function, and can be taken over
 ///    by a term.
-pub fn prove_shared(env: *mut Env) -> Option<()> {
+pub fn prove_shared(env: *mut Env) -> Option<Kind> {
     const SIZE: usize = 1000;
     let mut binary = Binary::empty();
     // The binary is allocated by an official function, so its bytes and its counted object are
@@ -296,20 +406,10 @@ pub fn prove_shared(env: *mut Env) -> Option<()> {
     if counted.is_null() || !is_boxed(word) {
         return None;
     }
-    // SAFETY: a boxed term points at its header; the term has five words more if its header says
-    // so.
-    let fits = unsafe {
-        *pointer(word) >> 6 == 5 && {
-            let words = words(word, 5);
-            words[0] == SIZE
-                && words[2] == counted as Word
-                && words[3] == data as Word
-                && words[4] == 0
-        }
-    };
-    if !fits || (counted as usize) >= data as usize || data as usize - counted as usize > 64 {
+    if (counted as usize) >= data as usize || data as usize - counted as usize > 64 {
         return None;
     }
+    let kind = kind_of_whole(word, counted as Word, (data as Word, SIZE))?;
     // (2) Compare the words in front of the bytes before a second term exists, meanwhile, and
     // afterwards.
     let head = (data as usize - counted as usize) / size_of::<Word>();
@@ -352,11 +452,37 @@ pub fn prove_shared(env: *mut Env) -> Option<()> {
     }
     // Ordering: Relaxed, as in `kind`.
     OWN_BYTES.store(data as usize - counted as usize, Ordering::Relaxed);
-    note(word, Kind::SharedBinary);
-    Some(())
+    note(word, kind);
+    Some(kind)
 }
 
-/// Verifies the layout of parts of binaries, and of bitstrings.
+/// The kind of a term that is the whole of a counted binary with these bytes.
+fn kind_of_whole(word: Word, counted: Word, (data, size): (Word, usize)) -> Option<Kind> {
+    // SAFETY: the caller has made the term, which is boxed. A boxed term points at its header, and
+    // has as many words more as that says. So has the holder of a range.
+    unsafe {
+        match arity(word) {
+            5 => {
+                let words = words(word, 5);
+                let fits = (words[0], words[2], words[3], words[4]) == (size, counted, data, 0);
+                fits.then_some(Kind::SharedBinary)
+            }
+            4 => {
+                let (range, holder) = (words(word, 4), words(word, 4)[3]);
+                let fits = range[..3] == [data, 0, 8 * size]
+                    && is_boxed(holder)
+                    && arity(holder) == 2
+                    && words(holder, 1) == [counted]
+                    // The size of the binary lies before its bytes.
+                    && *(data as *const usize).sub(1) == size;
+                fits.then_some(Kind::RangeOfBinary)
+            }
+            _ => None,
+        }
+    }
+}
+
+/// Verifies the layout of parts of binaries, and of bitstrings, until OTP 26.
 ///
 /// 1. A part of a binary on a heap and one of a reference-counted binary: size, offset, no bits,
 ///    and the term of the whole.
@@ -411,5 +537,41 @@ pub fn prove_parts(env: *mut Env) {
         // SAFETY: a boxed term points at its header.
         // Ordering: Relaxed, as in `kind`.
         PART.store(unsafe { *pointer(word) }, Ordering::Relaxed);
+    }
+}
+
+/// Verifies the layout of ranges: of a part of a reference-counted binary, and of a bitstring. A
+/// range that is the whole of a binary was verified by `prove_shared`. If these differ, neither is
+/// known.
+pub fn prove_ranges(env: *mut Env) {
+    const SIZE: usize = 1024;
+    let mut large = NIL;
+    // SAFETY: `env` is the environment of the running load callback; the call gives memory for as
+    // many bytes as asked, and the part lies within them.
+    let (data, part) = unsafe {
+        let data = enif_make_new_binary(env, SIZE, &mut large);
+        (0..SIZE).for_each(|i| data.add(i).write(i as u8));
+        (data, enif_make_sub_binary(env, large, 301, 700))
+    };
+    let is_part = |bits: &Bits<'_>| {
+        let whole = bits.shared.map(|shared| (shared.whole, shared.is_written));
+        let from = data.wrapping_add(301).cast_const();
+        (bits.bytes.as_ptr(), bits.bytes.len(), bits.more) == (from, 700, 0)
+            && whole == Some(((data.cast_const(), SIZE), false))
+    };
+    // A bitstring of a hundred bytes, of whose last one five bits count.
+    let mut format = vec![131, 77, 0, 0, 0, 100, 5];
+    format.extend((0..99).chain([0xF8]));
+    let is_bitstring =
+        |bits: &Bits<'_>| (bits.bytes, bits.more) == (&format[7..], 5) && bits.shared.is_some();
+    let bitstring = from_external_format(env, &format);
+    if !bits(part).is_some_and(|bits| is_part(&bits))
+        || !bitstring
+            .and_then(bits)
+            .is_some_and(|bits| is_bitstring(&bits))
+    {
+        forget(Kind::RangeOfBinary);
+        // Ordering: Relaxed, as in `kind`.
+        COUNT.store(usize::MAX, Ordering::Relaxed);
     }
 }

@@ -28,10 +28,11 @@ pub enum Kind {
     Reference,
     SharedBinary,
     PartOfBinary,
+    RangeOfBinary,
     Fun,
 }
 
-const KINDS: [Kind; 11] = [
+const KINDS: [Kind; 12] = [
     Kind::Other,
     Kind::Tuple,
     Kind::Float,
@@ -42,6 +43,7 @@ const KINDS: [Kind; 11] = [
     Kind::Reference,
     Kind::SharedBinary,
     Kind::PartOfBinary,
+    Kind::RangeOfBinary,
     Kind::Fun,
 ];
 

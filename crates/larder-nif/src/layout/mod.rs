@@ -95,8 +95,12 @@ pub fn prove_kinds(env: *mut Env, samples: &Samples) {
     if is_wanted("reference") {
         prove_references(env, samples.alias);
     }
-    if is_wanted("binary") && prove_shared(env).is_some() {
-        prove_parts(env);
+    if is_wanted("binary") {
+        match prove_shared(env) {
+            Some(Kind::RangeOfBinary) => prove_ranges(env),
+            Some(_) => prove_parts(env),
+            None => {}
+        }
     }
     if is_wanted("fun") {
         let _unknown_otherwise = prove_funs(samples);

@@ -177,7 +177,7 @@ pub(super) fn delete_object_of(
 /// first ones. So does one with a shared binary, for which encoding takes an allocation.
 #[inline]
 pub(super) fn is_long(elements: &[Word], long: usize) -> bool {
-    use Kind::{Map, PartOfBinary, SharedBinary};
+    use Kind::{Map, PartOfBinary, RangeOfBinary, SharedBinary};
     // This must cost little for rows that aren't long.
     const LOOKED_AT: usize = 8;
     let is_long_list = |list: Word| {
@@ -190,7 +190,7 @@ pub(super) fn is_long(elements: &[Word], long: usize) -> bool {
                 || layout::is_boxed(e)
                     && match layout::kind(e) {
                         Map => layout::flatmap(e).is_none_or(|(keys, _)| 2 * keys.len() >= long),
-                        SharedBinary | PartOfBinary => true,
+                        SharedBinary | PartOfBinary | RangeOfBinary => true,
                         _ => false,
                     }
         })

@@ -20,7 +20,9 @@ fn is_compact_boxed(word: Word) -> bool {
         Kind::HeapBinary | Kind::Positive | Kind::Negative => true,
         // A float without a fraction may be equal to an integer, or be a zero of the other sign.
         Kind::Float => f64::from_bits(float_bits(word)).fract() != 0.0,
-        Kind::SharedBinary | Kind::PartOfBinary => binaries::is_most_of_its_binary(word),
+        Kind::SharedBinary | Kind::PartOfBinary | Kind::RangeOfBinary => {
+            binaries::is_most_of_its_binary(word)
+        }
         Kind::Reference => reference(word).is_some(),
         _ => false,
     }

@@ -227,9 +227,9 @@ impl<'p> Writer<'p> {
                     self.inline_binary(bytes);
                     Ok(())
                 }
-                None => self.official(word),
+                None => self.bits(word),
             },
-            Kind::SharedBinary | Kind::PartOfBinary => self.bits(word),
+            Kind::SharedBinary | Kind::PartOfBinary | Kind::RangeOfBinary => self.bits(word),
             Kind::Map => self.map(word, depth),
             Kind::Float => {
                 self.float(layout::float_bits(word));

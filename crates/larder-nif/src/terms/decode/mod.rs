@@ -448,13 +448,7 @@ fn large_integer<'b>(heap: &Heap, input: Reader<'b>) -> (Option<Word>, Reader<'b
 fn bits<'b>(heap: &Heap, input: Reader<'b>) -> (Option<Word>, Reader<'b>) {
     let (count, input) = input.varint(1);
     let (whole, more) = (count as usize / 8, count as usize % 8);
-    // A longer binary would be reference-counted, and the emulator makes it.
-    let made = layout::part_header().filter(|_| whole < MAX_HEAP_BINARY);
-    let word = made.and_then(|_| {
-        // The bytes, and a part of them that says how many bits count.
-        let binary = heap.binary(input.bytes(), whole + 1);
-        heap.bits(binary, whole, more)
-    });
+    let word = heap.bits(input.bytes(), whole, more);
     (word, input.after(whole + 1))
 }
 

@@ -33,7 +33,10 @@ impl Writer<'_> {
         if layout::is_boxed(word) {
             match layout::kind(word) {
                 Kind::Tuple if depth > 0 => return self.tuple_order_key(word, depth - 1),
-                Kind::HeapBinary | Kind::SharedBinary | Kind::PartOfBinary => {
+                Kind::HeapBinary
+                | Kind::SharedBinary
+                | Kind::PartOfBinary
+                | Kind::RangeOfBinary => {
                     if let Some(Bits { bytes, more: 0, .. }) = layout::bits(word) {
                         self.binary_order_key(bytes);
                         return Ok(true);
