@@ -595,11 +595,22 @@ impl Heap {
     #[inline]
     pub fn reference(&self, numbers: layout::Numbers) -> Option<Word> {
         // The numbers of the reference determine all of its words.
-        let words = layout::reference_words(numbers)?;
+        layout::reference_words(numbers).map(|words| self.boxed(&words))
+    }
+
+    /// Makes an alias. `None` if the numbers are those of another reference, or the layout isn't
+    /// known.
+    pub fn alias(&self, numbers: [u32; 5]) -> Option<Word> {
+        layout::alias_words(numbers).map(|words| self.boxed(&words))
+    }
+
+    /// A boxed term of these words.
+    #[inline]
+    fn boxed(&self, words: &[Word]) -> Word {
         let place = self.take(words.len());
         // SAFETY: as many words were allocated.
         unsafe { place.copy_from_nonoverlapping(words.as_ptr(), words.len()) };
-        Some(layout::boxed(place))
+        layout::boxed(place)
     }
 
     /// Makes a bitstring of the first bytes: `whole` of them, and the first `more` bits of the next
@@ -614,13 +625,7 @@ impl Heap {
         }
         // A part of the binary says how many bits count.
         let header = layout::part_header()?;
-        let place = self.take(5);
-        // SAFETY: as many words were allocated.
-        unsafe {
-            let words = [header, whole, 0, more, binary];
-            place.copy_from_nonoverlapping(words.as_ptr(), words.len());
-        }
-        Some(layout::boxed(place))
+        Some(self.boxed(&[header, whole, 0, more, binary]))
     }
 
     /// The slots of the free variables of a fun that was just made in this environment.

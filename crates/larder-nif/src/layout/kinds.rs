@@ -30,9 +30,13 @@ pub enum Kind {
     PartOfBinary,
     RangeOfBinary,
     Fun,
+    ForeignPid,
+    ForeignPort,
+    ForeignReference,
 }
 
-const KINDS: [Kind; 12] = [
+// As many as a power of two, so that an index needs no comparison.
+const KINDS: [Kind; 16] = [
     Kind::Other,
     Kind::Tuple,
     Kind::Float,
@@ -45,6 +49,10 @@ const KINDS: [Kind; 12] = [
     Kind::PartOfBinary,
     Kind::RangeOfBinary,
     Kind::Fun,
+    Kind::ForeignPid,
+    Kind::ForeignPort,
+    Kind::ForeignReference,
+    Kind::Other,
 ];
 
 /// The kinds, by the bits of a header that identify them.

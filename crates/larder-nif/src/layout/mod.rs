@@ -10,7 +10,7 @@
 //! | [`words`] | immediates, lists, tuples | the library refuses to load |
 //! | [`kinds`] | the kind of a term, by its header | |
 //! | [`numbers`], [`binaries`], [`maps`] | boxed terms, kind by kind | official functions |
-//! | [`references`], [`funs`] | the same | official functions |
+//! | [`references`], [`funs`], [`foreign`] | the same | official functions |
 //! | [`pids`] | pids and ports of this node | external term format |
 //! | [`node`] | the name of this node in its identifiers | |
 //!
@@ -18,6 +18,7 @@
 //! proofs of these kinds fail. It is for tests.
 
 mod binaries;
+mod foreign;
 mod funs;
 mod kinds;
 mod maps;
@@ -28,6 +29,7 @@ mod references;
 mod words;
 
 pub use binaries::*;
+pub use foreign::*;
 pub use funs::*;
 pub use kinds::*;
 pub use maps::*;
@@ -101,6 +103,9 @@ pub fn prove_kinds(env: *mut Env, samples: &Samples) {
             Some(_) => prove_parts(env),
             None => {}
         }
+    }
+    if is_wanted("foreign") {
+        prove_foreign(env);
     }
     if is_wanted("fun") {
         let _unknown_otherwise = prove_funs(samples);

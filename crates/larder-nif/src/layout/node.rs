@@ -5,11 +5,13 @@
 //! it reads another one. A term that it writes is accompanied by a *canary*, a pid of this node: if
 //! that is read back as a pid of another node, the name has changed.
 
+use super::kinds::{kind, Kind};
 use super::words::*;
 use crate::sys::external::{atom_at, external_format, from_external_format, u32_at};
 use crate::sys::*;
 use larder_term::{Atom, Node, NodeName};
 use parking_lot::RwLock;
+use smallvec::{smallvec, SmallVec};
 use std::sync::Arc;
 
 /// The name of this node, also as an atom in the external format.
@@ -89,6 +91,19 @@ fn push_local_pid(etf: &mut Vec<u8>, here: &LocalNode, id: u32, serial: u32) {
     for number in [id, serial, here.name.creation] {
         etf.extend_from_slice(&number.to_be_bytes());
     }
+}
+
+/// Makes the reference of this node with these numbers, through the external format.
+pub fn make_local_reference(env: *mut Env, numbers: &[u32]) -> Option<Word> {
+    [here(env), look_here(env)].into_iter().find_map(|here| {
+        let mut etf: SmallVec<[u8; 64]> = smallvec![131, 90, 0, numbers.len() as u8];
+        etf.extend_from_slice(&here.etf);
+        for number in [here.name.creation].iter().chain(numbers) {
+            etf.extend_from_slice(&number.to_be_bytes());
+        }
+        let is_local = |&word: &Word| is_boxed(word) && kind(word) == Kind::Reference;
+        from_external_format(env, &etf).filter(is_local)
+    })
 }
 
 /// Makes the port of this node with this number, through the external format.

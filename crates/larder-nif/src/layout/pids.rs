@@ -1,15 +1,16 @@
 //! Pids and ports of this node: how a word contains their numbers.
 //!
 //! ```text
-//!  ……serial……  ………id………  0011   pid        ……number……  0111   port
-//!               │ high │ ring │
-//!                       low bits of the id, turned left by some places
+//!  …………  …serial…  …………id…………  0011   pid        …………  …number…  0111   port
+//!                  │ high │ ring │
+//!                          low bits of the id, turned left by some places
 //! ```
 //!
-//! How many bits each number has depends on the emulator's release. Since OTP 26 the lowest bits of
-//! the id, as many as number the places in the table of processes, are turned by three places. So a
-//! formula is searched for when the library is loaded, with pids that are made through the external
-//! term format. If none fits, all pids go through that format, which is slower but correct.
+//! How many bits each number has, and what the highest bits of a word are, depends on the
+//! emulator's release and settings. In OTP 27 the lowest bits of the id, as many as number the
+//! places in the table of processes, are turned by three places. So a formula is searched for when
+//! the library is loaded, with pids that are made through the external term format. If none fits,
+//! all pids go through that format, which is slower but correct.
 
 use super::is_wanted;
 use super::node::{make_local_pid, make_local_port};
@@ -25,44 +26,35 @@ pub struct Pids {
     /// The number of low bits of the id that are turned, and by how many places; both 0 if none is.
     ring_bits: u32,
     turn: u32,
-    /// The word of the pid whose id and serial are 0.
+    /// The word of the pid whose id and serial are 0, and what each byte of id and serial adds to
+    /// it.
     zero: Word,
-}
-
-/// The lowest bits, as many as this.
-#[inline]
-fn mask(bits: u32) -> u64 {
-    (1 << bits) - 1
+    bytes: Box<[[Word; 256]; 8]>,
 }
 
 impl Pids {
     /// The id and the serial of a local pid's word.
     #[inline]
     pub fn parts(&self, word: Word) -> (u32, u32) {
+        let mask = |bits: u32| (1u64 << bits) - 1;
         let data = word as u64 >> 4;
+        let (id, ring) = (data & mask(self.id_bits), data & mask(self.ring_bits));
+        // Turn the ring back.
+        let turned = ring >> self.turn | ring << (self.ring_bits - self.turn);
+        let id = id ^ ring ^ turned & mask(self.ring_bits);
         let serial = data >> self.id_bits & mask(self.serial_bits);
-        let id = self.turned(data & mask(self.id_bits), self.ring_bits - self.turn);
         (id as u32, serial as u32)
     }
 
     /// The word of the local pid with this id and serial. `None` if the emulator has no such pid.
     #[inline]
     pub fn word(&self, id: u32, serial: u32) -> Option<Word> {
-        let (id, serial) = (u64::from(id), u64::from(serial));
         // The emulator has no pids with so large numbers.
-        if id >> self.id_bits != 0 || serial >> self.serial_bits != 0 {
+        if u64::from(id) >> self.id_bits != 0 || u64::from(serial) >> self.serial_bits != 0 {
             return None;
         }
-        let data = serial << self.id_bits | self.turned(id, self.turn);
-        Some((data << 4) as Word | self.zero)
-    }
-
-    /// An id whose ring is turned left by this number of places.
-    #[inline]
-    fn turned(&self, id: u64, places: u32) -> u64 {
-        let ring = id & mask(self.ring_bits);
-        let turned = ring << places | ring >> (self.ring_bits - places);
-        id ^ ring ^ turned & mask(self.ring_bits)
+        let (of_id, of_serial) = self.bytes.split_at(4);
+        Some(self.zero ^ changed_bits(of_id, id) ^ changed_bits(of_serial, serial))
     }
 
     /// Searches for the formula among those with these numbers of bits of id and serial. `make`
@@ -81,22 +73,42 @@ impl Pids {
         serial_bits: u32,
         make: &dyn Fn(u32, u32) -> Option<Word>,
     ) -> Option<Pids> {
-        // Where the bits of the id come to lie: the first one, and the one that becomes the first.
-        let mut places = (0..id_bits).map(|bit| {
-            let word = make(1 << bit, 0)?;
-            Some(((word ^ zero) >> 4).trailing_zeros())
-        });
-        let turn = places.next()??;
+        // What each bit of id and serial adds to the word of the pid whose id and serial are 0.
+        // A formula exists if each bit of the numbers moves to a fixed bit of the word.
+        let mut bits = [0; 64];
+        for bit in 0..id_bits {
+            bits[bit as usize] = make(1 << bit, 0)? ^ zero;
+        }
+        for bit in 0..serial_bits {
+            bits[32 + bit as usize] = make(0, 1 << bit)? ^ zero;
+        }
+        // Where the first bit of the id comes to lie, and how many bits later the one that takes
+        // its place is.
+        let place = |bits: Word| (bits >> 4).trailing_zeros();
+        let turn = place(bits[0]);
         let ring_bits = match turn {
             0 => 0,
-            _ => turn + 1 + places.position(|place| place == Some(0))? as u32,
+            _ => {
+                turn + bits[..id_bits as usize]
+                    .iter()
+                    .position(|&bits| place(bits) == 0)? as u32
+            }
         };
+        // The same for whole bytes, so that eight look-ups make a word.
+        let mut bytes = Box::new([[0; 256]; 8]);
+        for (table, bits) in bytes.iter_mut().zip(bits.chunks(8)) {
+            for (byte, sum) in table.iter_mut().enumerate() {
+                let set = bits.iter().enumerate().filter(|(i, _)| byte >> i & 1 == 1);
+                *sum = set.fold(0, |sum, (_, bit)| sum ^ bit);
+            }
+        }
         Some(Pids {
             id_bits,
             serial_bits,
             ring_bits,
             turn,
             zero,
+            bytes,
         })
     }
 
@@ -118,6 +130,21 @@ impl Pids {
                 && self.parts(word.unwrap_or(0)) == (id, serial)
         })
     }
+}
+
+/// The bits of a word that a number changes. Each byte of it changes certain ones, and a table says
+/// which. A byte that is 0 changes none, so the high bytes, which are mostly 0, aren't looked up.
+#[inline]
+fn changed_bits(tables: &[[Word; 256]], number: u32) -> Word {
+    let (mut word, mut left) = (0, number);
+    for table in tables {
+        if left == 0 {
+            break;
+        }
+        word ^= table[left as usize & 0xFF];
+        left >>= 8;
+    }
+    word
 }
 
 static PIDS: OnceLock<Option<Pids>> = OnceLock::new();

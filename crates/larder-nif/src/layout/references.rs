@@ -4,6 +4,10 @@
 //!  reference  header, low half | number 0 << 32, number 1 | number 2 << 32; in an alias, its pid
 //! ```
 //!
+//! *Aliases.* In the external format of OTP 25, an alias has three numbers, and the emulator looks
+//! for its pid when it reads one. Since OTP 26 it has five, of which the last two are the halves of
+//! the pid's word.
+//!
 //! *References that keep something alive* (NIF resources, atomics, table ids) are *magic*: as long
 //! as somebody holds the reference, the emulator finds the object by the reference's numbers. Bit
 //! 17 of their second number is set. This is tested when the library is loaded. If it isn't so, all
@@ -21,6 +25,8 @@ pub type Numbers = [u32; 3];
 /// The header and the low half of the word after it: of an ordinary reference, and of an alias.
 static REFERENCE: [AtomicUsize; 2] = [const { AtomicUsize::new(0) }; 2];
 static ALIAS: [AtomicUsize; 2] = [const { AtomicUsize::new(0) }; 2];
+/// As `ALIAS`, of an alias whose numbers contain its pid.
+static ALIAS_WITH_PID: [AtomicUsize; 2] = [const { AtomicUsize::new(0) }; 2];
 /// A bit that is set in the second number of aliases, and of no other references.
 const ALIAS_BIT: u32 = 1 << 16;
 
@@ -43,15 +49,42 @@ fn store_pair(pair: &[AtomicUsize; 2], first: Word, second: Word) {
 #[inline]
 pub fn reference(word: Word) -> Option<Numbers> {
     debug_assert_eq!(kind(word), Kind::Reference);
+    let (seen, numbers) = seen(word);
+    (seen == load_pair(&REFERENCE) || seen == load_pair(&ALIAS)).then_some(numbers)
+}
+
+/// The header and the low half of the word after it, and the first three numbers.
+#[inline]
+fn seen(word: Word) -> ((Word, Word), Numbers) {
     // SAFETY: a reference points at its header, after which lie two words at least, as
     // `prove_references` has verified.
     let (header, words) = unsafe { (*pointer(word), words(word, 2)) };
-    let seen = (header, words[0] & 0xFFFF_FFFF);
-    (seen == load_pair(&REFERENCE) || seen == load_pair(&ALIAS)).then_some([
+    let numbers = [
         (words[0] >> 32) as u32,
         words[1] as u32,
         (words[1] >> 32) as u32,
-    ])
+    ];
+    ((header, words[0] & 0xFFFF_FFFF), numbers)
+}
+
+/// The numbers of an alias, if they contain its pid. `None` for any other reference.
+pub fn alias(word: Word) -> Option<[u32; 5]> {
+    let (seen, [a, b, c]) = seen(word);
+    (seen == load_pair(&ALIAS_WITH_PID)).then(|| {
+        // SAFETY: the header is that of an alias, which has a third word.
+        let pid = unsafe { words(word, 3)[2] };
+        [a, b, c, pid as u32, (pid >> 32) as u32]
+    })
+}
+
+/// The words of the alias with these numbers. `None` if the layout isn't known, and for a reference
+/// that is no alias.
+pub fn alias_words(numbers: [u32; 5]) -> Option<[Word; 4]> {
+    let (header, low) = load_pair(&ALIAS_WITH_PID);
+    let [a, b, c, d, e] = numbers.map(|n| n as Word);
+    let pid = d | e << 32;
+    let is_alias = header != 0 && numbers[1] & (ALIAS_BIT | MAGIC) == ALIAS_BIT;
+    (is_alias && is_local_pid(pid)).then_some([header, low | a << 32, b | c << 32, pid])
 }
 
 /// The words of a reference of this node that doesn't keep anything alive. `None` if the layout
@@ -104,12 +137,28 @@ pub fn prove_references(env: *mut Env, alias: Option<Word>) {
     if header >> 6 != 3 || header & HEADER != load_pair(&REFERENCE).0 & HEADER {
         return;
     }
+    let (seen, here) = seen(word);
+    let Some(numbers) = numbers(word).filter(|_| here[1] & ALIAS_BIT != 0) else {
+        return;
+    };
+    if numbers[..] == here {
+        store_pair(&ALIAS, seen.0, seen.1);
+        return;
+    }
+    // The numbers may contain the pid. Then they say what all words are.
+    store_pair(&ALIAS_WITH_PID, seen.0, seen.1);
     // SAFETY: the header says that three words follow.
-    let words = unsafe { words(word, 3) };
-    let here = [words[0] >> 32, words[1] & 0xFFFF_FFFF, words[1] >> 32];
-    let same = numbers(word).is_some_and(|n| n.iter().map(|&n| n as Word).eq(here));
-    if same && here[1] as u32 & ALIAS_BIT != 0 {
-        store_pair(&ALIAS, header, words[0] & 0xFFFF_FFFF);
+    let words = unsafe {
+        [
+            header,
+            words(word, 3)[0],
+            words(word, 3)[1],
+            words(word, 3)[2],
+        ]
+    };
+    let all = self::alias(word).filter(|all| numbers[..] == all[..]);
+    if all.and_then(alias_words) != Some(words) {
+        store_pair(&ALIAS_WITH_PID, 0, 0);
     }
 }
 

@@ -27,6 +27,7 @@ mod row;
 use super::buffer::{Buffer, StackBytes};
 use super::{atoms, binaries, funs, official, trees};
 use crate::layout::{self, Kind};
+use crate::sys::external::ReferenceNumbers;
 use crate::sys::*;
 use larder_term::object::KeyForm;
 use larder_term::tags::*;
@@ -239,6 +240,9 @@ impl<'p> Writer<'p> {
             Kind::Negative => self.integer(true, layout::digits(word)),
             Kind::Reference => self.reference(word),
             Kind::Fun => self.fun(word, depth),
+            Kind::ForeignPid => self.foreign_pid(word),
+            Kind::ForeignPort => self.foreign_port(word),
+            Kind::ForeignReference => self.foreign_reference(word),
             Kind::Other => self.official(word),
         }
     }
@@ -378,9 +382,8 @@ impl<'p> Writer<'p> {
 
     #[inline(never)]
     fn reference(&mut self, word: Word) -> Written {
-        // `None`: the reference may keep a resource alive, or belongs to another node.
         let Some(numbers) = layout::reference(word) else {
-            return self.kept_reference(word);
+            return self.other_reference(word);
         };
         let [a, b, c] = numbers;
         self.out.head(REF, numbers.len());
@@ -390,9 +393,14 @@ impl<'p> Writer<'p> {
         Ok(())
     }
 
-    /// Writes a reference that may keep a resource alive or belongs to another node.
-    #[cold]
-    fn kept_reference(&mut self, word: Word) -> Written {
+    /// Writes an alias whose numbers contain its pid, or a reference that may keep a resource alive.
+    #[inline(never)]
+    fn other_reference(&mut self, word: Word) -> Written {
+        if let Some(numbers) = layout::alias(word) {
+            self.out.byte(REF);
+            self.numbers(numbers.into_iter());
+            return Ok(());
+        }
         let (mode, kept) = (self.mode, &mut self.has_magic);
         let mut bytes = Vec::new();
         let mut enc = Encoder::new(&mut bytes, mode);
@@ -400,6 +408,50 @@ impl<'p> Writer<'p> {
         self.handles.set(self.handles.get() | enc.has_handles());
         self.out.slice(&bytes);
         Ok(())
+    }
+
+    /// Writes the tag and the node of an identifier of another node.
+    fn foreign(&mut self, tag: u8, word: Word) {
+        let (name, creation) = layout::foreign_node(word);
+        self.out.byte(tag);
+        self.atom(name);
+        self.out.slice(&creation.to_le_bytes());
+    }
+
+    #[inline(never)]
+    fn foreign_pid(&mut self, word: Word) -> Written {
+        self.foreign(PID_EXT, word);
+        let data = layout::foreign_data(word)[0] as u64;
+        self.out.varint(data & 0xFFFF_FFFF);
+        self.out.varint(data >> 32);
+        Ok(())
+    }
+
+    #[inline(never)]
+    fn foreign_port(&mut self, word: Word) -> Written {
+        self.foreign(PORT_EXT, word);
+        self.out.varint(layout::foreign_data(word)[0] as u64);
+        Ok(())
+    }
+
+    #[inline(never)]
+    fn foreign_reference(&mut self, word: Word) -> Written {
+        self.foreign(REF_EXT, word);
+        self.numbers(layout::foreign_numbers(word));
+        Ok(())
+    }
+
+    /// Writes the numbers of a reference, without zeros at the end, but at least three.
+    fn numbers(&mut self, numbers: impl Iterator<Item = u32>) {
+        let mut numbers: ReferenceNumbers = numbers.collect();
+        while numbers.len() > 3 && numbers.last() == Some(&0) {
+            numbers.pop();
+        }
+        numbers.resize(numbers.len().max(3), 0);
+        self.out.varint(numbers.len() as u64);
+        for number in numbers {
+            self.out.slice(&number.to_le_bytes());
+        }
     }
 
     #[inline(never)]

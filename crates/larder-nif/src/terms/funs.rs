@@ -13,12 +13,12 @@
 
 use super::kept::KeptTerm;
 use super::official;
+use super::recent::Recent;
 use crate::heap::{Heap, Slots};
 use crate::layout::{self, NIL};
 use crate::sys::*;
 use larder_term::{tags, TermRef, View};
 use std::cell::RefCell;
-use std::ops::Range;
 use std::rc::Rc;
 
 /// The code of a fun.
@@ -34,17 +34,11 @@ pub struct Code {
     template: KeptTerm,
 }
 
-/// The number of slots in each of a thread's caches.
-const KEPT: usize = 1024;
-/// The number of slots that a fun may be in.
-const WAYS: usize = 4;
-
-/// A thread's caches of code, by the emulator's entry and by the encoded bytes. Of the slots that
-/// a fun may be in, the first has the fun that was added last.
+/// A thread's caches of code, by the emulator's entry and by the encoded bytes.
 #[derive(Default)]
 struct Codes {
-    by_entry: Vec<Option<Rc<Code>>>,
-    by_bytes: Vec<Option<Rc<Code>>>,
+    by_entry: Recent<Rc<Code>>,
+    by_bytes: Recent<Rc<Code>>,
 }
 
 thread_local! {
@@ -54,41 +48,15 @@ thread_local! {
 impl Codes {
     #[inline]
     fn of_entry(&self, entry: Word, shape: Word) -> Option<Rc<Code>> {
-        let slots = self.by_entry.get(slots_of(entry as u64))?;
-        let mut known = slots.iter().flatten();
-        known
-            .find(|code| code.entry == entry && code.shape == shape)
-            .cloned()
+        let is = |code: &Rc<Code>| code.entry == entry && code.shape == shape;
+        self.by_entry.find(entry as u64, is).cloned()
     }
 
     #[inline]
     fn of_bytes(&self, bytes: &[u8]) -> Option<Rc<Code>> {
-        let slots = self.by_bytes.get(slots_of(mix(bytes)))?;
-        let mut known = slots.iter().flatten();
-        known.find(|code| *code.bytes == *bytes).cloned()
+        let is = |code: &Rc<Code>| *code.bytes == *bytes;
+        self.by_bytes.find(mix(bytes), is).cloned()
     }
-
-    fn add_entry(&mut self, code: &Rc<Code>) {
-        add(&mut self.by_entry, code.entry as u64, code);
-    }
-
-    fn add_bytes(&mut self, code: &Rc<Code>) {
-        add(&mut self.by_bytes, mix(&code.bytes), code);
-    }
-}
-
-fn add(cache: &mut Vec<Option<Rc<Code>>>, number: u64, code: &Rc<Code>) {
-    cache.resize_with(KEPT, || None);
-    let slots = &mut cache[slots_of(number)];
-    slots.rotate_right(1);
-    slots[0] = Some(Rc::clone(code));
-}
-
-#[inline]
-fn slots_of(number: u64) -> Range<usize> {
-    let slot = (number.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 40) as usize % KEPT;
-    let first = slot / WAYS * WAYS;
-    first..first + WAYS
 }
 
 /// A cheap hash of some bytes. Funs of one module differ in their last bytes, modules in the first
@@ -117,7 +85,7 @@ pub fn code(env: *mut Env, word: Word) -> Option<Rc<Code>> {
     // Other funs may have taken its place.
     KNOWN.with_borrow_mut(|known| {
         if known.of_entry(entry, shape).is_none() {
-            known.add_entry(&code);
+            known.by_entry.add(entry as u64, Rc::clone(&code));
         }
     });
     Some(code)
@@ -159,7 +127,7 @@ fn of_head(env: *mut Env, head: &[u8]) -> Option<Rc<Code>> {
         shape: layout::fun_shape(word),
         template: KeptTerm::new(word, false),
     });
-    KNOWN.with_borrow_mut(|known| known.add_bytes(&code));
+    KNOWN.with_borrow_mut(|known| known.by_bytes.add(mix(head), Rc::clone(&code)));
     Some(code)
 }
 

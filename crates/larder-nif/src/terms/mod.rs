@@ -7,9 +7,11 @@ pub mod buffer;
 pub mod compact;
 pub mod decode;
 pub mod encode;
+pub mod foreign;
 pub mod funs;
 pub mod kept;
 pub mod official;
+mod recent;
 pub mod same;
 pub mod trees;
 

@@ -8,7 +8,7 @@
 use super::binaries;
 use super::kept::{anchor, KeptTerm};
 use crate::call::{Raise, BADARG};
-use crate::layout::node::{look_here, node_of, of_this_node};
+use crate::layout::node::{look_here, make_local_reference, node_of, of_this_node};
 use crate::layout::{self, may_be_magic};
 use crate::sys::external::{external_format, parse_reference, ReferenceNumbers};
 use crate::sys::*;
@@ -204,6 +204,15 @@ pub fn decode(env: *mut Env, term: TermRef<'_>) -> Option<Word> {
             .and_then(|kept| kept.downcast_ref::<KeptTerm>());
         if let Some(kept) = kept.filter(|kept| kept.reference) {
             return Some(kept.copy(env));
+        }
+    }
+    if let View::Ref(reference) = term.view() {
+        let numbers: ReferenceNumbers = reference.words().collect();
+        // Whether it is one of this node can be seen in the result.
+        if reference.node == Node::Local {
+            if let Some(word) = make_local_reference(env, &numbers) {
+                return Some(word);
+            }
         }
     }
     // The node's name may change meanwhile. `of_this_node` notices, and repeats.

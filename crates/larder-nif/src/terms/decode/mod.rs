@@ -42,7 +42,7 @@ mod grouped;
 mod reader;
 mod tree;
 
-use super::{atoms, binaries, compact, funs, official, trees};
+use super::{atoms, binaries, compact, foreign as foreign_terms, funs, official, trees};
 use crate::heap::{Heap, Pairs, PendingMap, Slot, Slots, MAX_HEAP_BINARY};
 use crate::layout;
 use crate::sys::*;
@@ -403,6 +403,7 @@ fn leaf<'b>(heap: &Heap, input: Reader<'b>, place: Slot) -> Reader<'b> {
         BIG_POS | BIG_NEG => large_integer(heap, input),
         BITS => bits(heap, input),
         EXPORT => export(heap, input),
+        PID_EXT | PORT_EXT | REF_EXT => foreign(heap, input),
         // The container is after its length. It is an element of an object, so no level was used.
         SIZED => return fill_one(heap, input.varint(1).1, place, DEPTH),
         _ => (None, input),
@@ -455,13 +456,23 @@ fn bits<'b>(heap: &Heap, input: Reader<'b>) -> (Option<Word>, Reader<'b>) {
 fn reference<'b>(heap: &Heap, input: Reader<'b>) -> (Option<Word>, Reader<'b>) {
     let count = usize::from(input.byte(1));
     let number = |i: usize| input.number(2 + 4 * i, 4) as u32;
-    // One that may keep something alive has other words.
-    let numbers = (count == 3).then(|| [number(0), number(1), number(2)]);
-    let plain = numbers.filter(|numbers| !layout::may_be_magic(numbers));
-    (
-        plain.and_then(|numbers| heap.reference(numbers)),
-        input.after(2 + 4 * count),
-    )
+    let first = [number(0), number(1), number(2)];
+    let word = match count {
+        // One that may keep something alive has other words.
+        3 if !layout::may_be_magic(&first) => heap.reference(first),
+        // Zeros at the end were left out.
+        4 | 5 => {
+            let last = if count == 5 { number(4) } else { 0 };
+            heap.alias([first[0], first[1], first[2], number(3), last])
+        }
+        _ => None,
+    };
+    (word, input.after(2 + 4 * count))
+}
+
+fn foreign<'b>(heap: &Heap, input: Reader<'b>) -> (Option<Word>, Reader<'b>) {
+    let (term, rest) = input.term();
+    (foreign_terms::make(heap.env(), term), rest)
 }
 
 fn port(input: Reader<'_>) -> (Option<Word>, Reader<'_>) {
