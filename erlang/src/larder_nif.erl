@@ -31,13 +31,14 @@ load([Place | Places]) ->
 
 %% Terms from which the library learns the layout of terms: [Alias, Fun, its two free variables,
 %% twice fun M:F/A]; exact_map_keys(); the number of schedulers; the version of these modules, as
-%% the library refuses those of another version; native_records(); and checks_defaults().
+%% the library refuses those of another version; native_records(); checks_defaults(); and a
+%% reference that keeps something alive.
 samples() ->
     %% Words that occur nowhere else in the fun, whose creator is this process.
     {A, B} = {group_leader(), erlang:whereis(init)},
     [an_alias(), fun(C) -> {A, B, C} end, A, B, fun erlang:abs/1, fun erlang:node/0,
      exact_map_keys(), erlang:system_info(schedulers), ?VERSION, native_records(),
-     checks_defaults()].
+     checks_defaults(), atomics:new(1, [])].
 
 %% Whether `ets' treats a pattern whose key contains a map, but no variables, as that exact key.
 %% Releases until 2024 do; later ones match it as a pattern.

@@ -112,12 +112,80 @@ binaries() ->
     {binary, All} = process_info(self(), binary),
     lists:usort([Id || {Id, Size, _} <- All, Size >= 500000]).
 
+%% Identifiers of many nodes, of each node several of each kind: each is given back as it is.
+identifiers_of_other_nodes_test_() ->
+    [{atom_to_list(Type), {timeout, 60, fun() -> identifiers_of_other_nodes(Type) end}}
+     || Type <- [set, ordered_set, bag]].
+
+identifiers_of_other_nodes(Type) ->
+    Nodes = [{list_to_binary(["other", integer_to_list(N rem 700), "@nowhere"]), N rem 5 + 1}
+             || N <- lists:seq(1, 1400)],
+    All = lists:usort(lists:append([[other_pid(N, 7, 0), other_pid(N, 1 bsl 27, 1 bsl 31),
+                                     other_port(N, 3), other_reference(N, [1, 2, 3]),
+                                     other_reference(N, [7 bsl 25, 0, 0, 5, 0])] || N <- Nodes])),
+    E = ets:new(e, [Type]),
+    L = larder:new(l, [Type]),
+    [begin
+         true = ets:insert(E, Row),
+         true = larder:insert(L, Row)
+     end || I <- All, Row <- [{I, node(I)}, {{I}, [I | I]}]],
+    [?assert(ets:lookup(E, Key) =:= larder:lookup(L, Key)) || I <- All, Key <- [I, {I}]],
+    ?assert(lists:sort(ets:tab2list(E)) =:= lists:sort(larder:tab2list(L))),
+    erlang:garbage_collect(),
+    [?assertEqual([{I, node(I)}], larder:lookup(L, I)) || I <- All],
+    true = ets:delete(E),
+    true = larder:delete(L).
+
+%% An alias that a table has given back is one, also as a part of another term.
+aliases_stay_aliases_test() ->
+    case erlang:function_exported(erlang, alias, 0) of
+        false -> ok;
+        true ->
+            Alias = apply(erlang, alias, []),
+            T = larder:new(t, [ordered_set]),
+            true = larder:insert(T, [{1, Alias}, {2, [alias | Alias]}, {{Alias}, 3}]),
+            [{1, A}, {2, [alias | B]}, {{C}, 3}] = larder:tab2list(T),
+            [begin
+                 ?assert(Alias =:= Found),
+                 Found ! {told, N},
+                 ?assertEqual(N, receive {told, M} -> M after 5000 -> nothing end)
+             end || {N, Found} <- [{a, A}, {b, B}, {c, C}, {d, larder:lookup_element(T, 1, 2)}]],
+            true = apply(erlang, unalias, [A]),
+            B ! {told, e},
+            ?assertEqual(nothing, receive {told, M} -> M after 100 -> nothing end),
+            true = larder:delete(T)
+    end.
+
+%% A reference that keeps something alive does so while a row has it, and takes little memory.
+objects_are_kept_test() ->
+    T = larder:new(t, [set]),
+    Count = 10000,
+    erlang:garbage_collect(),
+    Before = erlang:memory(total),
+    [begin
+         Counter = counters:new(1, []),
+         ok = counters:put(Counter, 1, N),
+         true = larder:insert(T, {N, Counter})
+     end || N <- lists:seq(1, Count)],
+    erlang:garbage_collect(),
+    %% As many counters without a table take some 200 bytes each.
+    ?assert(erlang:memory(total) - Before < 800 * Count),
+    ?assertEqual([], [N || N <- lists:seq(1, Count),
+                           [{_, Counter}] <- [larder:lookup(T, N)],
+                           counters:get(Counter, 1) =/= N]),
+    Object = ets:new(kept, [public]),
+    true = larder:insert(T, {table, Object}),
+    true = ets:insert(larder:lookup_element(T, table, 2), {still, there}),
+    ?assertEqual([{still, there}], ets:lookup(Object, still)),
+    true = larder:delete(T).
+
 large_maps_test_() ->
     [{timeout, 60, {atom_to_list(Type), fun() -> large_maps(Type) end}} || Type <- types()].
 
 %% Each proof fails by itself, and all together: the terms are the same by official functions.
 unproved_test_() ->
-    Kinds = ["integer", "reference", "binary", "fun", "map", "tree", "heap_top", "magic", "port"],
+    Kinds = ["integer", "reference", "binary", "fun", "map", "tree", "heap_top", "magic", "port",
+             "foreign"],
     [{timeout, 120, {Kind, fun() -> unproved(Kind) end}}
      || Kind <- Kinds ++ [lists:flatten(lists:join(",", Kinds))]].
 
@@ -164,7 +232,10 @@ terms() ->
      lists:seq(1, 200) ++ tail,
      {}, {1}, {1, 2, 3}, list_to_tuple(lists:seq(1, 300)), self(), R, Alias, hd(erlang:ports()),
      a_port(7), a_port(1 bsl 28 - 1), a_port(1 bsl 28 + 7), a_port(1 bsl 40 + 7),
-     list_to_pid("<0.7777.3>"),
+     list_to_pid("<0.7777.3>"), other_pid(a_node(), 7, 9), other_pid(a_node(), 1 bsl 27, 1 bsl 31),
+     other_port(a_node(), 11), other_reference(a_node(), [1, 2, 3]),
+     other_reference(a_node(), [1, 0, 0]), other_reference(a_node(), [5, 4, 3, 2, 1]),
+     other_reference(a_node(), [5, 4, 3, 2, 0]), other_reference(a_node(), [1, 2]),
      <<>>, <<"x">>, binary:copy(<<7>>, 64), binary:copy(<<7>>, 65), binary:copy(<<7>>, 127),
      binary:copy(<<7>>, 128),
      Large, Part, Small, First, Odd, Appended, <<1:1>>, <<5:13>>, <<Large/binary, 1:3>>,
@@ -279,3 +350,20 @@ a_port(Number) ->
     try binary_to_term(External)
     catch error:badarg -> no_port
     end.
+
+%% Identifiers of a node that doesn't exist.
+a_node() -> {<<"other@nowhere">>, 77}.
+
+other_pid({Name, Creation}, Id, Serial) ->
+    other(88, Name, <<Id:32, Serial:32, Creation:32>>).
+
+other_port({Name, Creation}, Number) ->
+    other(89, Name, <<Number:32, Creation:32>>).
+
+other_reference({Name, Creation}, Numbers) ->
+    Rest = [<<Creation:32>>, [<<N:32>> || N <- Numbers]],
+    binary_to_term(iolist_to_binary([131, 90, <<(length(Numbers)):16>>, atom(Name), Rest])).
+
+other(Tag, Name, Rest) -> binary_to_term(iolist_to_binary([131, Tag, atom(Name), Rest])).
+
+atom(Name) -> [119, byte_size(Name), Name].

@@ -45,7 +45,9 @@ fn prepare(env: *mut Env, info: Word) -> bool {
         heap::prove(env);
     }
     if layout::is_wanted("magic") {
-        resource::prove(env, &samples(env));
+        let samples = samples(env);
+        resource::prove(env, &samples);
+        resource::prove_objects(env, &samples, given.atomics);
     }
     larder_matchspec::set_exact_map_keys(given.exact_map_keys);
     larder_matchspec::set_native_records(given.native_records);
@@ -147,10 +149,12 @@ struct Given {
     native_records: bool,
     /// Whether `ets` refuses a default without a key also if it isn't needed.
     checks_defaults: bool,
+    /// A reference to atomics.
+    atomics: Option<Word>,
 }
 
 /// What is in `[Alias, Fun, Free1, Free2, Export1, Export2, ExactMapKeys, Schedulers, Version,
-/// NativeRecords, ChecksDefaults]`.
+/// NativeRecords, ChecksDefaults, Atomics]`.
 fn given(list: Word) -> Given {
     // The list has a fixed order. What is missing at its end is absent.
     let mut given = layout::elements(list);
@@ -173,6 +177,7 @@ fn given(list: Word) -> Given {
         version: next().and_then(text),
         native_records: next() == Some(atoms::TRUE.word()),
         checks_defaults: next() == Some(atoms::TRUE.word()),
+        atomics: next(),
     }
 }
 

@@ -5,9 +5,9 @@
 //!  reference   header | what it keeps | …         ordinary   header | odd | …
 //!                           │
 //!                           ▼
-//!                     … | its type | … | the resource's value
-//!                       ╰── TYPE ──╯   │
-//!                       ╰──── VALUE ───╯   both counted from there
+//!                     … | its type | numbers | … | the resource's value
+//!                       ╰── TYPE ──╯         │
+//!                       ╰──── VALUE ─────────╯   both counted from there
 //! ```
 //!
 //! A reference that doesn't keep anything alive has the same header. In place of the address it has
@@ -16,10 +16,14 @@
 //! form, official functions are used.
 //!
 //! References also keep other objects alive (atomics, tables of `ets`). These have no type at that
-//! place, but a pointer of the emulator's or a small number, which programs can't choose.
+//! place, but a pointer of the emulator's or a small number, which programs can't choose. For
+//! counting, and for making a reference, the emulator treats all such objects alike, and so does
+//! this library ([`object`]).
 
-use crate::layout;
+use crate::layout::{self, Numbers};
+use crate::sys::external::{external_format, parse_reference};
 use crate::sys::*;
+use std::ffi::c_void;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// The header of a reference that keeps something alive. If it isn't known, a value that no header
@@ -63,6 +67,60 @@ pub fn value(word: Word, kind: *mut ResourceType) -> Option<*mut u8> {
             return None;
         }
         Some((address + to_value) as *mut u8)
+    }
+}
+
+/// The distance between the address and the numbers of the reference, in bytes; 0 if it isn't known.
+static NUMBERS: AtomicUsize = AtomicUsize::new(0);
+
+/// The object that a reference of this node keeps alive, as if it were a resource's value, and the
+/// numbers of the reference. `None` for any other reference, and if the places aren't known.
+pub fn object(reference: Word) -> Option<(*mut c_void, Numbers)> {
+    // Ordering: Relaxed, all, see `value`.
+    let (header, to_value, to_numbers) = (
+        HEADER.load(Ordering::Relaxed),
+        VALUE.load(Ordering::Relaxed),
+        NUMBERS.load(Ordering::Relaxed),
+    );
+    let header_at = layout::pointer(reference);
+    // SAFETY: as in `value`; `prove_objects` has verified where the numbers are.
+    unsafe {
+        if to_numbers == 0 || *header_at != header {
+            return None;
+        }
+        let address = *header_at.add(ADDRESS);
+        let numbers = || *((address + to_numbers) as *const Numbers);
+        (address & 7 == 0).then(|| ((address + to_value) as *mut c_void, numbers()))
+    }
+}
+
+/// Verifies what `object` returns: on the samples, and on a reference to atomics, which aren't a
+/// resource. The emulator makes the same reference of it.
+pub fn prove_objects(env: *mut Env, samples: &[Sample], atomics: Option<Word>) {
+    let all = samples.iter().map(|sample| sample.word).chain(atomics);
+    let all: Vec<Word> = all.filter(|&word| layout::is_boxed(word)).collect();
+    if HEADER.load(Ordering::Relaxed) == usize::MAX || all.len() == samples.len() {
+        return;
+    }
+    let numbers = |word| Some(external_format(env, word, parse_reference)?.2);
+    // Between the address and the value, everything belongs to the sample's memory.
+    let places = (8..VALUE.load(Ordering::Relaxed) - size_of::<Numbers>()).step_by(4);
+    let found = places.into_iter().find(|&place| {
+        // Ordering: Relaxed, as above.
+        NUMBERS.store(place, Ordering::Relaxed);
+        all.iter().all(|&word| {
+            let seen = object(word).map(|object| object.1);
+            numbers(word).is_some_and(|numbers| seen.is_some_and(|seen| numbers[..] == seen))
+        })
+    });
+    let comes_back = |&word: &Word| {
+        // SAFETY: the sample keeps the object alive.
+        object(word).is_some_and(|(object, _)| unsafe {
+            enif_is_identical(enif_make_resource(env, object), word) != 0
+        })
+    };
+    if found.is_none() || !all.iter().all(comes_back) {
+        NUMBERS.store(0, Ordering::Relaxed);
     }
 }
 

@@ -6,10 +6,11 @@
 //! in an environment of its own.
 
 use super::binaries;
-use super::kept::{anchor, KeptTerm};
+use super::kept::{anchor, KeptObject, KeptTerm};
 use crate::call::{Raise, BADARG};
 use crate::layout::node::{look_here, make_local_reference, node_of, of_this_node};
 use crate::layout::{self, may_be_magic};
+use crate::resource;
 use crate::sys::external::{external_format, parse_reference, ReferenceNumbers};
 use crate::sys::*;
 use larder_term::tags::REF;
@@ -33,6 +34,14 @@ pub fn encode_reference(
     word: Word,
     out: &mut Encoder<'_>,
 ) -> Result<bool, Unreadable> {
+    if let Some((object, numbers)) = resource::object(word) {
+        match out.mode() {
+            Mode::Inline => out.reference(Node::Local, &numbers),
+            // SAFETY: the object is the term's, which is the running call's.
+            _ => out.reference_kept(&numbers, unsafe { KeptObject::anchor(object) }),
+        }
+        return Ok(true);
+    }
     // Read the numbers off the external format, which has them in all releases.
     let read = || external_format(env, word, parse_reference).ok_or(Unreadable);
     let mut seen = read()?;
@@ -199,10 +208,12 @@ fn encode_anchored(
 pub fn decode(env: *mut Env, term: TermRef<'_>) -> Option<Word> {
     // An anchor holds the reference itself, and copying that is exact.
     if let Some(anchor) = term.anchor() {
-        let kept = anchor
-            .kept()
-            .and_then(|kept| kept.downcast_ref::<KeptTerm>());
-        if let Some(kept) = kept.filter(|kept| kept.reference) {
+        let kept = anchor.kept();
+        if let Some(object) = kept.and_then(|kept| kept.downcast_ref::<KeptObject>()) {
+            return Some(object.term(env));
+        }
+        let term = kept.and_then(|kept| kept.downcast_ref::<KeptTerm>());
+        if let Some(kept) = term.filter(|kept| kept.reference) {
             return Some(kept.copy(env));
         }
     }
