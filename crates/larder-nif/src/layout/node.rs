@@ -76,11 +76,20 @@ pub fn node_of(env: *mut Env, text: &str, creation: u32) -> Node {
     Node::External(NodeName { name, creation })
 }
 
+/// Makes an identifier of this node, with the remembered name at first. If the emulator takes that
+/// for another node, the name has changed, and is asked for again.
+fn with_either_name(
+    env: *mut Env,
+    mut make: impl FnMut(&LocalNode) -> Option<Word>,
+) -> Option<Word> {
+    make(&here(env)).or_else(|| make(&look_here(env)))
+}
+
 /// Makes the pid of this node with this id and serial, through the external format.
 pub fn make_local_pid(env: *mut Env, id: u32, serial: u32) -> Option<Word> {
-    [here(env), look_here(env)].into_iter().find_map(|here| {
+    with_either_name(env, |here| {
         let mut etf = vec![131];
-        push_local_pid(&mut etf, &here, id, serial);
+        push_local_pid(&mut etf, here, id, serial);
         from_external_format(env, &etf).filter(|&word| is_local_pid(word))
     })
 }
@@ -95,7 +104,7 @@ fn push_local_pid(etf: &mut Vec<u8>, here: &LocalNode, id: u32, serial: u32) {
 
 /// Makes the reference of this node with these numbers, through the external format.
 pub fn make_local_reference(env: *mut Env, numbers: &[u32]) -> Option<Word> {
-    [here(env), look_here(env)].into_iter().find_map(|here| {
+    with_either_name(env, |here| {
         let mut etf: SmallVec<[u8; 64]> = smallvec![131, 90, 0, numbers.len() as u8];
         etf.extend_from_slice(&here.etf);
         for number in [here.name.creation].iter().chain(numbers) {
@@ -108,9 +117,7 @@ pub fn make_local_reference(env: *mut Env, numbers: &[u32]) -> Option<Word> {
 
 /// Makes the port of this node with this number, through the external format.
 pub fn make_local_port(env: *mut Env, number: u64) -> Option<Word> {
-    // With the remembered name first. If the emulator takes that for another node, the name has
-    // changed, and is asked for again.
-    [here(env), look_here(env)].into_iter().find_map(|here| {
+    with_either_name(env, |here| {
         // Numbers of more than 28 bits, which newer releases have, have a form of their own.
         let is_short = number < 1 << 28;
         let mut etf = vec![131, if is_short { 89 } else { 120 }];
