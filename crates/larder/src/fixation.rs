@@ -227,7 +227,7 @@ impl Fixation {
         // waiting for it. Read the record last. Two kinds of writers may just have removed the key:
         // such a writer, and one of a bag that hasn't recorded the key yet, for which `contains`
         // waits. Both record it before the key is found to be absent.
-        aside.iter().any(|store| store.index.contains(guard, key)) || self.remembers(key)
+        aside.iter().any(|store| has_key(store, guard, key)) || self.remembers(key)
     }
 
     fn remembers(&self, key: Key<'_>) -> bool {
@@ -243,6 +243,15 @@ impl Fixation {
             since: s.since,
             by: s.by.iter().map(|(id, times)| (*id, *times)).collect(),
         })
+    }
+}
+
+/// Whether a store that was replaced has the key. Nobody removes what expires in it, so an object
+/// that is expired counts, too.
+fn has_key(store: &Store, guard: &Guard, key: Key<'_>) -> bool {
+    match store.bounded() {
+        Some(bounded) => bounded.committed_times(guard, key).is_some(),
+        None => store.index.contains(guard, key),
     }
 }
 

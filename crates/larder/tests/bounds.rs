@@ -659,6 +659,28 @@ fn structures_of_the_studies_have_no_bounds() {
     ));
 }
 
+/// The keys that it had stay known, also when their objects have expired since.
+#[test]
+fn a_fixed_table_that_was_emptied_is_walked_on() -> Result<(), Error> {
+    let _alone = alone();
+    for watched in [false, true] {
+        let t = bounded(false);
+        let _snapshot = watched.then(|| t.snapshot());
+        let (engine, me) = (t.engine_table(), t.larder().owner());
+        engine.safe_fix(me, larder::host::FixTime::default())?;
+        t.insert(&pair(1, 0))?;
+        t.clear()?;
+        for _ in 0..2 {
+            assert_eq!(t.next(&key(1)), Ok(None));
+            assert_eq!(t.next(&key(2)), Err(Error::BadKey));
+            advance_clock(5 * UNIT);
+        }
+        engine.safe_unfix(me)?;
+        assert_eq!(t.next(&key(1)), Err(Error::BadKey));
+    }
+    Ok(())
+}
+
 #[cfg(feature = "files")]
 #[test]
 fn a_file_has_what_is_not_expired() {
