@@ -12,8 +12,7 @@ use crate::options::{Options, TableKind};
 use crate::raw;
 use crate::structures::{self, DEFAULT};
 use larder_index::{
-    Batch, Direction, Guard, Hint, Key, KeyRule, LeafConfig, Lookup, Multi, Seen, Start, Stats,
-    Unique, Values, SHORT_VALUE,
+    Batch, Direction, Guard, Key, KeyRule, LeafConfig, Multi, Seen, Start, Stats, Unique, Values,
 };
 use larder_term::hash::Seed;
 use std::sync::Arc;
@@ -203,22 +202,15 @@ impl TableIndex {
         }
     }
 
-    /// Copies the values that a write of the key is about to replace. Unlike `copy` this is no use
-    /// of the key, because the write is one.
+    /// Copies the values that a write of the key may be about to replace. Unlike `copy` this is no
+    /// use of the key, and moves no deadline: the write is one and does, if it is made.
     pub(crate) fn copy_for_write(&self, guard: &Guard, key: Key<'_>, values: &mut Values) {
         let TableIndex::Unique(ix) = self else {
             return self.copy(guard, key, values);
         };
         values.clear();
-        let (mut short, mut hint) = ([0; SHORT_VALUE], Hint::default());
-        let long = Some(&mut values.bytes);
-        match ix.get_with_hint(guard, key, &mut short, long, &mut hint) {
-            Lookup::Absent => values.clear(),
-            Lookup::Short(len) => {
-                values.clear();
-                values.push(&short[..len]);
-            }
-            Lookup::Long => values.end(0),
+        if ix.get_in_scan(guard, key, &mut values.bytes) {
+            values.end(0);
         }
     }
 

@@ -4,7 +4,7 @@
 
 mod units;
 
-use larder::api::{Event, Feed, FeedOptions, Larder, Snapshot, Table};
+use larder::api::{Event, Feed, FeedOptions, Index, Larder, Snapshot, Table};
 use larder::host::read_header;
 use larder::{advance_clock, Bounds, Error, TimeLeft};
 use larder_term::{term, Term};
@@ -339,6 +339,28 @@ fn reads_move_the_deadline_of_idle_objects() {
         }
         assert!(!t.contains(&term!(0)).unwrap() && t.contains(&term!(1)).unwrap());
     }
+}
+
+/// A list or a commit that is refused is neither a write nor a look-up.
+#[test]
+fn what_is_refused_moves_no_deadline() -> Result<(), Error> {
+    let _alone = alone();
+    let unique = Index::element("v", 2).unique();
+    let builder = Larder::new().table("t").idle(units(8)).max_size(2);
+    let t = builder.index(unique).create()?;
+    t.insert_all(&[pair(1, 1), pair(2, 2)])?;
+    advance_clock(4 * UNIT);
+    let taken = [pair(1, 2)];
+    assert!(matches!(t.insert_all(&taken), Err(Error::NotUnique(_))));
+    let no_room = [pair(1, 3), pair(3, 4)];
+    assert!(matches!(t.insert_all(&no_room), Err(Error::Full(_))));
+    let commit = |row: &Term| t.larder().transaction(&[&t], |views| views[0].insert(row));
+    assert!(matches!(commit(&taken[0]), Err(Error::NotUnique(_))));
+    // Nine since the insert.
+    assert_eq!(units_left(&t, 1)?, Some(5));
+    commit(&pair(1, 3))?;
+    assert_eq!(units_left(&t, 1)?, Some(9));
+    Ok(())
 }
 
 /// A part of the millisecond in which it is read is over.
