@@ -56,6 +56,8 @@ pub(crate) struct Bounded {
     /// In a view: the time at which it decides what is expired. `None` in a table, which uses the
     /// current time.
     fixed_time: Option<u64>,
+    /// Whether reads move deadlines, and are uses of their keys.
+    records_reads: bool,
 }
 
 impl Bounded {
@@ -75,6 +77,17 @@ impl Bounded {
             count,
             is_watched,
             fixed_time: None,
+            records_reads: true,
+        }
+    }
+
+    /// The same index, for reads that move no deadline and are no uses of their keys.
+    pub(crate) fn unrecorded(&self) -> Self {
+        let (below, plain) = (Arc::clone(&self.below), Arc::clone(&self.plain));
+        let (layer, count) = (Arc::clone(&self.layer), Arc::clone(&self.count));
+        Bounded {
+            records_reads: false,
+            ..Bounded::new(below, plain, layer, count, self.is_watched)
         }
     }
 
@@ -202,8 +215,10 @@ impl Bounded {
     /// if that is due.
     #[inline]
     fn record_read(&self, guard: &Guard, key: Key<'_>, now: u64, value: &[u8]) {
-        self.record_use(guard, key);
-        self.keep_alive(guard, key, now, value);
+        if self.records_reads {
+            self.record_use(guard, key);
+            self.keep_alive(guard, key, now, value);
+        }
     }
 
     /// Moves the deadline of an object that was read, if that is due.
@@ -504,7 +519,9 @@ impl Unique for Bounded {
         let now = self.read_time();
         let found = self.below.get_with_hint(guard, key, out, Some(long), hint);
         self.unstamped(now, found, out, (long, &mut None), |value| {
-            self.keep_alive(guard, key, now, value);
+            if self.records_reads {
+                self.keep_alive(guard, key, now, value);
+            }
         })
     }
 

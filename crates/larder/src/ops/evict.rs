@@ -286,12 +286,13 @@ fn limited(store: &Store) -> Option<(&Bounded, &Quota)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::api::{Index, Larder, Table};
+    use crate::api::{Index, Larder, Operations, Table};
     use crate::local::with_local;
     use crate::ops::Decision;
     use crate::{Bounds, Evict, Limits};
     use larder_term::object::ObjectBuf;
-    use larder_term::{term, Term};
+    use larder_term::{term, Atom, Term};
+    use std::cell::Cell;
     use std::sync::atomic::{AtomicBool, Ordering};
     use std::time::Duration;
 
@@ -503,5 +504,24 @@ mod tests {
         ] {
             counts(spec, 0, &|| assert_eq!(t.select(spec).unwrap().len(), 1));
         }
+        // What the operations of a list read is no use, whether or not they write.
+        let list = |uses, list: Operations<'_>, end: Result<Option<usize>, Error>| {
+            let list = Cell::new(Some(list));
+            counts("operations", uses, &|| {
+                assert_eq!(list.take().unwrap().commit(), end);
+            });
+        };
+        let begin = || t.larder().operations();
+        list(1, begin().insert(t, &mine), Ok(None));
+        list(1, begin().add(t, &term!(1), 2, 10), Ok(None));
+        list(0, begin().delete_object(t, &mine), Ok(None));
+        list(0, begin().insert_new(t, &mine), Ok(Some(1)));
+        let fails = begin().update(t, &term!(1), 2, &term!(22));
+        list(0, fails.insert_new(t, &mine), Ok(Some(2)));
+        list(
+            0,
+            begin().insert(t, &taken),
+            Err(Error::NotUnique(Atom::new("v").into())),
+        );
     }
 }

@@ -299,9 +299,13 @@ pub(super) fn view(
 }
 
 /// Makes the index of a view over the current objects, and its working set. The caller has locked
-/// the keys that it will use.
+/// the keys that it will use. What the view reads moves no deadline, and is no use of a key.
 pub(super) fn present(history: Arc<History>, seed: &Seed) -> (TableIndex, Arc<WorkingSet>) {
-    let objects = history.store().index.share();
+    let store = history.store();
+    let objects = match &store.bounded {
+        Some(bounded) => TableIndex::Unique(Arc::new(bounded.unrecorded())),
+        None => store.index.share(),
+    };
     with_reads(WorkingSet::new(history, None, objects, seed))
 }
 
