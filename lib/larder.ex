@@ -464,8 +464,8 @@ defmodule Larder do
   @doc """
   Takes a snapshot of a table, and subscribes to the changes after it. Each change is in exactly one
   of the two, with one exception: an object that had expired when the snapshot was taken, and was
-  not removed yet, may be reported as expired, though the snapshot doesn't have it. Otherwise like
-  `snapshot/1` and `subscribe/3`.
+  not removed yet, may be reported as expired, or as deleted or replaced by a transaction that had
+  seen it, though the snapshot doesn't have it. Otherwise like `snapshot/1` and `subscribe/3`.
 
       iex> tab = Larder.new(:pantry, [])
       iex> Larder.insert(tab, {:salt, 1})

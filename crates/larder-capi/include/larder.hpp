@@ -419,7 +419,8 @@ public:
     }
     // A snapshot, and a feed of all changes after it. Each change is in exactly one of the two, with
     // one exception: a row that had expired then, and was not removed yet, may be reported as
-    // expired, though the snapshot doesn't have it.
+    // expired, or as deleted or replaced by a transaction that had seen it, though the snapshot
+    // doesn't have it.
     std::pair<table, larderpp::feed>
     snapshot_and_subscribe(const std::optional<std::string> &filter = std::nullopt,
                            std::size_t limit = 0) const {

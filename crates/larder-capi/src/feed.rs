@@ -144,9 +144,10 @@ impl larder_feed {
 /// filter excludes count, too. If `snapshot` isn't null, a handle of a snapshot of the moment at
 /// which the feed begins is written to it. Each change is either in the snapshot or in the feed,
 /// and none is in both, with one exception: a row that had expired then, and was not removed yet,
-/// may be reported as expired, though the snapshot doesn't have it. `LARDER_BAD_SPEC` if the filter
-/// doesn't compile. `LARDER_TABLE_TYPE` if the table is a snapshot or belongs to a transaction, or
-/// has another structure than the default.
+/// may be reported as expired, or as deleted or replaced by a transaction that had seen it, though
+/// the snapshot doesn't have it. `LARDER_BAD_SPEC` if the filter doesn't compile.
+/// `LARDER_TABLE_TYPE` if the table is a snapshot or belongs to a transaction, or has another
+/// structure than the default.
 ///
 /// # Safety
 /// As for `larder_table_drop`; `filter` is null or ends with a NUL; `snapshot` and `feed` are null

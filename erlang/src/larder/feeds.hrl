@@ -46,8 +46,9 @@ unsubscribe(Feed) ->
 
 %% @doc Takes a snapshot of a table, and subscribes to the changes after it. Each
 %% change is in exactly one of the two, with one exception: an object that had expired when the
-%% snapshot was taken, and was not removed yet, may be reported as expired, though the snapshot
-%% doesn't have it. Otherwise like snapshot/1 and subscribe/3.
+%% snapshot was taken, and was not removed yet, may be reported as expired, or as deleted or
+%% replaced by a transaction that had seen it, though the snapshot doesn't have it. Otherwise like
+%% snapshot/1 and subscribe/3.
 -spec snapshot_and_subscribe(table(), match_spec() | all, feed_options()) -> {tid(), feed()}.
 snapshot_and_subscribe(Table, MatchSpec, Options) ->
     ?TRY(larder_feed:snapshot_and_subscribe(Table, MatchSpec, Options),

@@ -123,7 +123,8 @@ impl Table {
 
     /// Takes a snapshot, and subscribes to the changes after it. Each change is in exactly one of
     /// the two, with one exception: a tuple that had expired when the snapshot was taken, and was
-    /// not removed yet, may be reported by [`Event::Expire`], though the snapshot doesn't show it.
+    /// not removed yet, may be reported by [`Event::Expire`], or as deleted or replaced by a
+    /// transaction that had seen it, though the snapshot doesn't show it.
     ///
     /// ```
     /// use larder::api::{Event, FeedOptions, Larder};

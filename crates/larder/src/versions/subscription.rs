@@ -262,7 +262,8 @@ impl Engine {
     /// Takes a snapshot of a table for `who`, like [`Engine::snapshot`], and subscribes to the
     /// changes after it. Each change is in exactly one of the two, with one exception: an object
     /// that had expired when the snapshot was taken, and was not removed yet, may be reported as
-    /// expired, though the snapshot doesn't have it.
+    /// expired, or as deleted or replaced by a transaction that had seen it, though the snapshot
+    /// doesn't have it.
     ///
     /// # Errors
     /// Those of [`Engine::snapshot`] and [`EngineTable::subscribe`].

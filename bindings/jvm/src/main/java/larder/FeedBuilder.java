@@ -51,8 +51,8 @@ public final class FeedBuilder<K, V> {
     /**
      * Subscribes, and takes a snapshot of the moment at which the feed begins: each change is in
      * one of the two, and none in both, whoever writes meanwhile. There is one exception: a row
-     * that had expired then, and was not removed yet, may be reported as expired, though the
-     * snapshot doesn't have it.
+     * that had expired then, and was not removed yet, may be reported as expired, or as deleted or
+     * replaced by a transaction that had seen it, though the snapshot doesn't have it.
      *
      * @throws IllegalArgumentException as {@link #open}
      * @throws IllegalStateException as {@link #open}
