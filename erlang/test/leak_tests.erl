@@ -5,7 +5,8 @@
 -module(leak_tests).
 
 -export([made_and_dropped_test_/0, owners_die_test_/0, contents_are_freed_test_/0,
-         many_alive_at_once_test_/0, memory_comes_back_test_/0, comes_back/4]).
+         many_alive_at_once_test_/0, memory_comes_back_test_/0, comes_back/4,
+         binaries_come_back_test_/0, binaries_come_back/2]).
 
 tables() -> larder_test:env("LARDER_LEAK_TABLES", 100000).
 
@@ -77,6 +78,51 @@ comes_back(M, Kind, Bytes, How) ->
     end),
     receive {'DOWN', Mon, process, Pid, Why} -> normal = Why end,
     true = larder_test:wait_until(fun() -> rss() =< Before + 20 * 1024 end, 10000).
+
+%% So are the binaries of a table that has been read or written as a whole, though nobody uses
+%% another table afterwards, and the process that did so doesn't collect its garbage.
+binaries_come_back_test_() ->
+    [larder_test:tc(lists:concat(["binaries come back after ", Use]), 60, Sut, fun() ->
+        true = larder_test:in_a_node(?MODULE, binaries_come_back, [Sut, Use], 50000)
+     end) || Sut <- larder_test:other_suts(), Sut =/= ets,
+             Use <- [snapshot, subscription, commit, transaction]].
+
+binaries_come_back(M, Use) ->
+    T = M:new(leak, [public]),
+    Self = self(),
+    %% The rows are made by processes that end.
+    Overwrite = fun() ->
+        {Pid, Mon} = spawn_monitor(fun() ->
+            [true = M:insert(T, {K, binary:copy(<<K>>, 100000)}) || K <- lists:seq(1, 200)]
+        end),
+        receive {'DOWN', Mon, process, Pid, normal} -> ok end
+    end,
+    Overwrite(),
+    User = spawn_link(fun() ->
+        use(Use, M, T, Overwrite),
+        Self ! used,
+        receive stop -> ok end
+    end),
+    receive used -> true = M:delete(T) end,
+    Come = larder_test:wait_until(fun() -> erlang:memory(binary) < 5000000 end, 10000),
+    User ! stop,
+    Come.
+
+use(snapshot, M, T, Overwrite) ->
+    Snapshot = M:snapshot(T),
+    Overwrite(),
+    true = M:release(Snapshot);
+use(subscription, M, T, Overwrite) ->
+    Feed = M:subscribe(T, [], #{}),
+    Overwrite(),
+    true = M:unsubscribe(Feed);
+use(commit, M, T, _) ->
+    [{false, 2} = M:commit([{delete, T, K}, {check, T, K, [gone]}]) || K <- lists:seq(1, 200)];
+use(transaction, M, T, Overwrite) ->
+    {atomic, ok} = M:transaction([T], fun([View]) ->
+        true = M:member(View, 1),
+        Overwrite()
+    end).
 
 fill(_, _, _, _, 0) -> ok;
 fill(M, T, list, Bytes, N) ->

@@ -4,7 +4,7 @@
 -module(long_elements_tests).
 
 -export([beside_ets_test_/0, specifications_test_/0, indexes_test_/0, far_elements_test_/0,
-         reading_is_charged_test_/0]).
+         reading_is_charged_test_/0, writing_is_charged_test_/0]).
 
 beside_ets_test_() ->
     [seeded(lists:flatten(io_lib:format("long elements ~0p", [Options])),
@@ -221,15 +221,34 @@ reading_is_charged_test_() ->
         true = larder:insert(T, {1, lists:seq(1, 20000)}),
         Calls = [{lookup, [1]}, {lookup_element, [1, 2]}, {lookup_element, [1, 2, none]},
                  {lookup_elements, [1, [2]]}, {first_lookup, []}, {last_lookup, []},
-                 {next_lookup, [0]}, {prev_lookup, [2]}, {nth, [1]}],
-        %% All results fit on the heap, so that no collection is charged.
-        {Pid, Mon} = spawn_opt(fun() ->
-            exit({charged, [{F, reductions(F, [T | Args])} || {F, Args} <- Calls]})
-        end, [monitor, {min_heap_size, 1 bsl 21}]),
-        Charged = receive {'DOWN', Mon, process, Pid, {charged, Each}} -> Each end,
-        [] = [{F, Reductions} || {F, Reductions} <- Charged, Reductions < 150],
+                 {next_lookup, [0]}, {prev_lookup, [2]}, {nth, [1]},
+                 {match_object, [{1, '_'}]}, {match, [{1, '$1'}, 2]}],
+        are_charged(T, Calls),
         true = larder:delete(T)
     end).
+
+%% So is who writes a large element.
+writing_is_charged_test_() ->
+    seeded("writing large elements is charged", fun() ->
+        T = larder:new(t, [public]),
+        Large = lists:seq(1, 20000),
+        Map = maps:from_keys(lists:seq(1, 5000), 0),
+        true = larder:insert(T, {1, Large, 0, Map}),
+        are_charged(T, [{insert, [{1, Large, 0, Map}]}, {update_element, [1, {2, Large}]},
+                        {update_element, [1, [{3, 0}, {2, Large}]]},
+                        {update_counter, [2, 1, {2, 0, Large}]},
+                        {update_map, [1, 4, 1, Large]}, {update_map, [1, 4, new, 0]},
+                        {remove_map_key, [1, 4, new]}]),
+        true = larder:delete(T)
+    end).
+
+are_charged(T, Calls) ->
+    %% All results fit on the heap, so that no collection is charged.
+    {Pid, Mon} = spawn_opt(fun() ->
+        exit({charged, [{F, reductions(F, [T | Args])} || {F, Args} <- Calls]})
+    end, [monitor, {min_heap_size, 1 bsl 21}]),
+    {charged, Charged} = receive {'DOWN', Mon, process, Pid, Ended} -> Ended end,
+    [] = [{F, Reductions} || {F, Reductions} <- Charged, Reductions < 150].
 
 reductions(Function, Args) ->
     {reductions, Before} = process_info(self(), reductions),

@@ -76,6 +76,12 @@ impl<'g> HeldFlushes<'g> {
         HeldFlushes { guard }
     }
 
+    /// Whether a flush is due. It may be for garbage in the bag of another participant of the
+    /// thread than that of the guard, which the caller then has to flush, too.
+    pub fn is_due(&self) -> bool {
+        HELD.get().1
+    }
+
     /// Makes the flush that is due, if the thread has no other one of these. The caller has
     /// released its locks for a moment.
     pub fn catch_up(&self) {

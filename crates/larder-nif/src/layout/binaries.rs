@@ -17,7 +17,7 @@
 //!
 //! The two lowest bits of `base` are flags, and `start` and `end` count bits from the address
 //! without them. If the second flag is set, the emulator may have appended to the binary, and moved
-//! its bytes: they are where the `Binary` says. The first flag marks what isn't passed to functions.
+//! its bytes: they are where the `Binary` says. With the first flag alone it is no term.
 
 use super::kinds::*;
 use super::words::*;

@@ -122,7 +122,7 @@ pub fn prove_foreign(env: *mut Env) {
         ),
     ];
     for node in nodes {
-        // SAFETY: `env` is the environment of the running load callback; the name has as many bytes.
+        // SAFETY: `env` is the environment of the running load callback; the name has that length.
         let name = unsafe { enif_make_atom_len(env, node.0.as_ptr().cast(), node.0.len()) };
         for (tag, kind, numbers, data) in &samples {
             let fits = |word: Word| {

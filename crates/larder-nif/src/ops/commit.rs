@@ -31,6 +31,7 @@ use larder::host::{with_local, CommitOutcome, EngineTable, Local, Turn};
 use smallvec::SmallVec;
 use std::ops::Range;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 /// The greatest number of keys of a commit that runs on a normal scheduler. One with more keys runs
 /// on a dirty scheduler: it holds the locks of the keys throughout, so it can't be run in slices.
@@ -41,6 +42,14 @@ const MAX_INLINE_COMMIT_KEYS: usize = 250;
 /// The greatest number of terms in the operations of such a commit: few large objects take as long
 /// as many small ones.
 const MAX_INLINE_COMMIT_TERMS: usize = 50_000;
+
+/// How long the operations of such a commit may take, after the first `UNTIMED`: what they read,
+/// compress or copy isn't known before.
+const MAX_INLINE_COMMIT_TIME: Duration = Duration::from_millis(1);
+
+/// The number of operations and objects at the beginning of a commit for which the time isn't
+/// asked. Most commits have no more.
+const UNTIMED: usize = 4;
 
 /// The units of a time slice that an operation takes.
 const UNITS_PER_OPERATION: usize = 3;
@@ -286,15 +295,50 @@ impl<'c> Plan<'c> {
         views: &[&Arc<EngineTable>],
         local: &mut Local,
     ) -> Option<Result<usize, Raise>> {
+        let mut pace = Pace::new(call);
         // In the given order, since later ones see earlier ones.
         for (i, operation) in self.operations.iter().enumerate() {
-            match operation.run(call, views[operation.table], local) {
+            match operation.run(call, views[operation.table], local, &mut pace) {
                 Ok(true) => {}
                 Ok(false) => return Some(Ok(i + 1)),
                 Err(raise) => return Some(Err(raise)),
             }
         }
         None
+    }
+}
+
+/// The time that the operations of a commit take, which is limited on a normal scheduler.
+struct Pace {
+    is_limited: bool,
+    /// The number of objects and operations that have begun.
+    begun: usize,
+    /// When the first one began for which the time was asked.
+    since: Option<Instant>,
+}
+
+impl Pace {
+    fn new(call: &Call<'_>) -> Self {
+        Pace {
+            is_limited: call.is_on_scheduler(),
+            begun: 0,
+            since: None,
+        }
+    }
+
+    /// Called before each object or operation. If those before it took long, the commit is repeated
+    /// on a dirty scheduler: nothing is changed yet.
+    #[inline]
+    fn next(&mut self) -> Result<(), Raise> {
+        self.begun += 1;
+        if !self.is_limited || self.begun <= UNTIMED {
+            return Ok(());
+        }
+        let now = Instant::now();
+        match now - *self.since.get_or_insert(now) > MAX_INLINE_COMMIT_TIME {
+            true => Err(Raise::Dirty),
+            false => Ok(()),
+        }
     }
 }
 
@@ -305,7 +349,12 @@ impl Operation<'_> {
         call: &Call<'_>,
         view: &Arc<EngineTable>,
         local: &mut Local,
+        pace: &mut Pace,
     ) -> Result<bool, Raise> {
+        // The others insert objects one by one.
+        if !matches!(self.kind, OpKind::Insert | OpKind::InsertWith) {
+            pace.next()?;
+        }
         // Functions take their arguments from the call. So each operation is run as a call of its
         // own.
         let inner = &with_args(call, self.args);
@@ -315,11 +364,13 @@ impl Operation<'_> {
                 // SAFETY: both are terms of the running call's process.
                 return Ok(unsafe { enif_is_identical(found, self.args[2]) } != 0);
             }
-            OpKind::Insert => return self.insert_all(call, view, local).map(|()| true),
-            OpKind::InsertWith => return self.insert_all_with(call, view, local).map(|()| true),
+            OpKind::Insert => return self.insert_all(call, view, local, pace).map(|()| true),
+            OpKind::InsertWith => {
+                return self.insert_all_with(call, view, local, pace).map(|()| true);
+            }
             OpKind::Expire => return expire_of(inner, view, local),
             OpKind::InsertNew if layout::tuple(self.args[1]).is_none() => {
-                return self.insert_all_new(call, view, local);
+                return self.insert_all_new(call, view, local, pace);
             }
             OpKind::InsertNew => insert_new_to(inner, view, local, self.args[1]),
             OpKind::Delete => delete_of(inner, view, local),
@@ -338,8 +389,10 @@ impl Operation<'_> {
         call: &Call<'_>,
         view: &Arc<EngineTable>,
         local: &mut Local,
+        pace: &mut Pace,
     ) -> Result<(), Raise> {
         each_object(self.args[1], |object| {
+            pace.next()?;
             insert_to(call, view, local, object).map(|_| false)
         })
     }
@@ -350,9 +403,11 @@ impl Operation<'_> {
         call: &Call<'_>,
         view: &Arc<EngineTable>,
         local: &mut Local,
+        pace: &mut Pace,
     ) -> Result<(), Raise> {
         let ttl = ttl_of(call, self.args[2])?;
         each_object(self.args[1], |object| {
+            pace.next()?;
             insert_with_to(call, view, local, object, ttl).map(|()| false)
         })
     }
@@ -363,6 +418,7 @@ impl Operation<'_> {
         call: &Call<'_>,
         view: &Arc<EngineTable>,
         local: &mut Local,
+        pace: &mut Pace,
     ) -> Result<bool, Raise> {
         // All keys are checked before the first object is inserted, so that a list is inserted
         // whole or not at all.
@@ -374,7 +430,7 @@ impl Operation<'_> {
             Ok(false)
         })?;
         if is_new {
-            self.insert_all(call, view, local)?;
+            self.insert_all(call, view, local, pace)?;
         }
         Ok(is_new)
     }

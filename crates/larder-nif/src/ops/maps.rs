@@ -1,6 +1,6 @@
 //! `update_map`.
 
-use super::single::{spend, with_key};
+use super::single::{spend, spend_bytes, with_key};
 use super::trees::Trees;
 use super::update::position;
 use crate::call::{boolean, Call, Raise, Reply, BADARG};
@@ -10,7 +10,7 @@ use crate::tables::{self, caller_id, lazy_caller_id, reply_or_raise};
 use crate::terms::atoms;
 use crate::terms::encode;
 use larder::host::{Error, MapOp};
-use larder_term::{TermBuf, TermRef};
+use larder_term::TermBuf;
 use smallvec::SmallVec;
 
 /// The places of changes: positions, and whether a value follows the key.
@@ -31,8 +31,9 @@ pub fn update_map(call: &Call<'_>) -> Reply {
             let mut terms = ops.flat_map(|op| op.iter().skip(1));
             terms.try_for_each(|&word| encode::term(call.env, word, out))
         })?;
-        let terms = terms.term().and_then(TermRef::as_tuple).ok_or(BADARG)?;
-        let mut terms = terms.iter();
+        let terms = terms.term().ok_or(BADARG)?;
+        let bytes = terms.bytes().len();
+        let mut terms = terms.as_tuple().ok_or(BADARG)?.iter();
         // A change without a value removes the key.
         let ops = places.iter().map(|&(pos, has_value)| {
             Some(MapOp {
@@ -52,6 +53,7 @@ pub fn update_map(call: &Call<'_>) -> Reply {
             }
         });
         spend(call, ops.len());
+        spend_bytes(call, local, bytes + host.bytes());
         done.map(boolean)
     })
 }

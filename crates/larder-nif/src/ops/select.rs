@@ -18,7 +18,7 @@
 //!   arrival.
 
 use super::rank::{count, place};
-use super::single::report;
+use super::single::{report, spend_bytes};
 use super::spec::{self, CallerContext, ProgramSource, PROGRAMS};
 use crate::call::{Call, Raise, Reply, BADARG};
 use crate::entry;
@@ -240,11 +240,25 @@ fn by_spec(
 #[inline]
 fn list_at(
     call: &Call<'_>,
-    look_up: impl FnOnce(&mut dyn FnMut(Output<'_>)) -> Result<(), larder::Error>,
+    local: &mut Local,
+    look_up: impl FnOnce(&mut Local, &mut dyn FnMut(Output<'_>)) -> Result<(), larder::Error>,
 ) -> Result<Word, larder::Error> {
-    let mut words = SmallVec::<[Word; 8]>::new();
-    look_up(&mut |output| words.push(word(call, &output)))?;
+    let (mut words, mut bytes) = (SmallVec::<[Word; 8]>::new(), 0);
+    look_up(local, &mut |output| {
+        bytes += size(&output);
+        words.push(word(call, &output));
+    })?;
+    spend_bytes(call, local, bytes);
     Ok(call.list(&words))
+}
+
+/// The bytes that are read to make a term of a result.
+#[inline]
+fn size(output: &Output<'_>) -> usize {
+    match output {
+        Output::Object(object) => object.others_bytes().len(),
+        Output::Term(term) => term.bytes().len(),
+    }
 }
 
 /// The direction that an atom names.
@@ -270,7 +284,11 @@ pub fn select_all(call: &Call<'_>) -> Reply {
         call,
         EngineTable::check_read,
         (source_of(call.args[1]), call.args[2]),
-        |table, local, point| list_at(call, |sink| table.select_point(local, me, point, sink)),
+        |table, local, point| {
+            list_at(call, local, |local, sink| {
+                table.select_point(local, me, point, sink)
+            })
+        },
         |table, program| {
             // The list is built from its end, so scan in the opposite direction.
             let opposite = opposite(direction(call.args[3]));
@@ -345,14 +363,17 @@ fn some_at(
     point: Point<'_>,
     limit: usize,
 ) -> Result<Option<Word>, larder::Error> {
-    let mut words = SmallVec::<[Word; 8]>::new();
+    let (mut words, mut bytes) = (SmallVec::<[Word; 8]>::new(), 0);
     let is_few = larder::host::with_local(|local| {
-        table.select_point_of_few(local, caller_id(call), point, &mut |output| {
+        let is_few = table.select_point_of_few(local, caller_id(call), point, &mut |output| {
             // One more than the limit shows that there are too many. Others needn't be made.
             if words.len() <= limit {
+                bytes += size(&output);
                 words.push(word(call, &output));
             }
-        })
+        });
+        spend_bytes(call, local, bytes);
+        is_few
     })?;
     if !is_few {
         return Ok(None);
@@ -435,7 +456,11 @@ pub fn select_take(call: &Call<'_>) -> Reply {
         call,
         EngineTable::check_write,
         (None, call.args[1]),
-        |table, local, point| list_at(call, |sink| table.take_point(local, me, point, sink)),
+        |table, local, point| {
+            list_at(call, local, |local, sink| {
+                table.take_point(local, me, point, sink)
+            })
+        },
         |table, program| Ok(Job::Take(table.select_take(me, program)?)),
     )
 }

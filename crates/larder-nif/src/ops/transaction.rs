@@ -27,7 +27,9 @@ const UNITS_PER_WRITE: usize = 2;
 /// A transaction, and its turn, if it has one.
 pub struct Running {
     tables: Vec<Arc<EngineTable>>,
-    transaction: EngineTransaction,
+    /// `None` when it has ended. The resource may be garbage in its process's heap for a long time,
+    /// and must not keep the contents of the tables meanwhile.
+    transaction: Mutex<Option<EngineTransaction>>,
     turn: Mutex<Option<Turn>>,
 }
 
@@ -58,7 +60,7 @@ pub fn begin(call: &Call<'_>) -> Reply {
         .collect();
     let running = TRANSACTIONS.make(Running {
         tables,
-        transaction,
+        transaction: Mutex::new(Some(transaction)),
         // The turn is given back when the transaction ends, or its process does.
         turn: Mutex::new(turn),
     });
@@ -94,7 +96,7 @@ fn running<'c>(call: &'c Call<'_>) -> Result<&'c Running, Raise> {
 
 /// commit_transaction(Transaction) -> boolean(). `false` if there was a conflict.
 pub fn commit(call: &Call<'_>) -> Reply {
-    let writes = writes(&running(call)?.transaction);
+    let writes = running(call)?.transaction.lock().as_ref().map_or(0, writes);
     if writes > MAX_INLINE_TRANSACTION_KEYS {
         // The commit holds the locks of its keys throughout, so it can't be run in slices.
         return Ok(call.later(entry::commit_large, call.args));
@@ -116,7 +118,13 @@ fn writes(transaction: &EngineTransaction) -> usize {
 /// As `commit`, on a dirty scheduler.
 pub fn commit_large(call: &Call<'_>) -> Reply {
     let running = running(call)?;
-    match running.transaction.commit() {
+    let transaction = running.transaction.lock();
+    // One that has ended finds its tables gone, as its views do.
+    let outcome = match &*transaction {
+        Some(transaction) => transaction.commit(),
+        None => Err(Error::NoTable),
+    };
+    match outcome {
         Ok(outcome) => {
             drop(running.turn.lock().take());
             Ok(boolean(outcome == CommitOutcome::Committed))
@@ -128,7 +136,8 @@ pub fn commit_large(call: &Call<'_>) -> Reply {
 /// end_transaction(Transaction) -> true. Unless the transaction was committed, it has no effect.
 pub fn end(call: &Call<'_>) -> Reply {
     let running = running(call)?;
-    running.transaction.end();
+    let ended = running.transaction.lock().take();
+    drop(ended);
     drop(running.turn.lock().take());
     Ok(atoms::TRUE.word())
 }

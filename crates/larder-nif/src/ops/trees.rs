@@ -18,10 +18,24 @@ pub struct Trees<'c, 'a> {
 #[derive(Default)]
 struct MadeMaps(Vec<TermBuf>);
 
+impl MadeMaps {
+    fn bytes(&self) -> usize {
+        let long = |made: &TermBuf| made.term().map_or(0, |map| map.bytes().len());
+        2 * self.0.iter().map(long).sum::<usize>()
+    }
+}
+
 impl<'c, 'a> Trees<'c, 'a> {
     /// The emulator of the running call.
     pub fn new(call: &'c Call<'a>) -> Self {
         Trees { call, made: None }
+    }
+
+    /// The bytes that were decoded and encoded to make maps, of which the old ones are about as
+    /// long as the new ones.
+    #[inline]
+    pub fn bytes(&self) -> usize {
+        self.made.as_ref().map_or(0, |made| made.bytes())
     }
 }
 

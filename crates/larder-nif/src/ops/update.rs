@@ -5,7 +5,7 @@
 //! memory, and the first wrong operation in the list is the one that is reported, as in `ets`. The
 //! new elements of `update_element` are encoded beforehand.
 
-use super::single::{is_long, spend, with_key};
+use super::single::{is_long, spend, spend_bytes, with_key};
 use super::trees::Trees;
 use crate::call::{boolean, Call, Raise, Reply, BADARG};
 use crate::heap::ListBuilder;
@@ -236,7 +236,7 @@ pub(super) fn counter_of(
             Err(Error::BadKey) if default.is_none() => Ok(false),
             // 3. If there is no object, try again with one made of the default, which is inserted
             //    if there still is none.
-            Err(Error::BadKey) => with_row(call, table, default, |row| {
+            Err(Error::BadKey) => with_row(call, table, local, default, |local, row| {
                 let out = &mut (&mut values, &mut host as &mut dyn MapHost);
                 let row = Some(&row);
                 let done =
@@ -250,6 +250,7 @@ pub(super) fn counter_of(
         return Ok(None);
     }
     spend(call, values.list.len());
+    spend_bytes(call, local, host.bytes());
     Ok(Some(match values.is_list {
         true => values.list.list(),
         false => values.only,
@@ -305,8 +306,9 @@ fn is_row(table: &EngineTable, default: Option<Word>) -> bool {
 fn with_row<R>(
     call: &Call<'_>,
     table: &EngineTable,
+    local: &mut Local,
     default: Option<Word>,
-    f: impl FnOnce(ObjectRef<'_>) -> Result<R, Raise>,
+    f: impl FnOnce(&mut Local, ObjectRef<'_>) -> Result<R, Raise>,
 ) -> Result<R, Raise> {
     // A default that isn't a tuple has no key, and is refused below.
     let elements = default.and_then(layout::tuple).unwrap_or(&[]);
@@ -319,7 +321,9 @@ fn with_row<R>(
     let (mut key, mut value) = (stack_bytes(), stack_bytes());
     let mut row = Row::at([&mut key, &mut value], call.env);
     row.write(table, &elements)?;
-    f(row.object())
+    let object = row.object();
+    spend_bytes(call, local, object.value().len());
+    f(local, object)
 }
 
 /// update_element(Table, Key, {Pos, Value} | [{Pos, Value}]) -> boolean(), and with a default
@@ -382,7 +386,7 @@ pub(super) fn elements_of(
         let mut done = table.update_element_in(local, lazy_caller_id(call), key, ops, None);
         // 3. If there is no object, make one of the default.
         if let (Ok(false), Some(_)) = (&done, default) {
-            done = with_row(call, table, default, |row| {
+            done = with_row(call, table, local, default, |local, row| {
                 Ok(table.update_element_in(local, lazy_caller_id(call), key, ops, Some(&row)))
             })?;
         }
@@ -394,6 +398,7 @@ pub(super) fn elements_of(
         })
     });
     spend(call, count);
+    spend_bytes(call, local, terms.len());
     done.map(boolean)
 }
 

@@ -70,7 +70,7 @@ pub fn value(word: Word, kind: *mut ResourceType) -> Option<*mut u8> {
     }
 }
 
-/// The distance between the address and the numbers of the reference, in bytes; 0 if it isn't known.
+/// The distance between the address and the numbers of the reference, in bytes; 0 if not known.
 static NUMBERS: AtomicUsize = AtomicUsize::new(0);
 
 /// The object that a reference of this node keeps alive, as if it were a resource's value, and the

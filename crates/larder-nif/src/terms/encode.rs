@@ -393,7 +393,7 @@ impl<'p> Writer<'p> {
         Ok(())
     }
 
-    /// Writes an alias whose numbers contain its pid, or a reference that may keep a resource alive.
+    /// Writes an alias whose numbers contain its pid, or a reference that may keep something alive.
     #[inline(never)]
     fn other_reference(&mut self, word: Word) -> Written {
         if let Some(numbers) = layout::alias(word) {

@@ -146,7 +146,8 @@ impl EngineTable {
             });
             // This fails if the state word has changed since `begin`. Start again with the new
             // store.
-            if self.state.replace(op.state, store, guard).is_ok() {
+            if let Ok(old) = self.state.replace(op.state, store, guard) {
+                reaper::drop_replaced(old, guard);
                 return Ok(());
             }
         }

@@ -151,6 +151,13 @@ pub(crate) fn add_store(
     add_store_to(my_list(), guard, store)
 }
 
+/// Puts a store on a list in whose place another one is, which has its objects. With the result of
+/// `add`. It may be the last that refers to an index or to versions. These free what is large in
+/// the background when they are dropped.
+pub(crate) fn add_replaced(guard: &Guard, store: Retired<dyn Reaped>) -> bool {
+    on_list(my_list(), guard, |list| list.stores.push(store))
+}
+
 fn add_store_to(
     home: &'static Mutex<Releases>,
     guard: &Guard,

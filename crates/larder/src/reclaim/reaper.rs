@@ -186,6 +186,19 @@ pub(crate) fn free(store: Retired<impl Reaped + 'static>, guard: &Guard) {
     }
 }
 
+/// Drops a store, if there is one, when its readers have finished. Another one has its objects and
+/// its place. If it were left to the epoch alone, it would stay in a bag of the thread until the
+/// thread has deferred some sixty other calls. With it would stay the versions or the index that
+/// only it refers to, and the objects, should the table be dropped meanwhile.
+pub(crate) fn drop_replaced(store: Option<Retired<impl Reaped + 'static>>, guard: &Guard) {
+    if let Some(store) = store {
+        let store = store.upcast(|store| store as NonNull<dyn Reaped>);
+        if deferred::add_replaced(guard, store) {
+            wake();
+        }
+    }
+}
+
 /// Frees a store that has no readers.
 pub(crate) fn free_unread(store: impl Reaped + 'static) {
     let share = Share::new(store.memory());

@@ -59,7 +59,9 @@ use crate::raw;
 use crate::reclaim::{reaper, Reaped};
 use crossbeam_utils::CachePadded;
 use larder_index::sync::{each_thread, planted, point, Fault, Mutex};
-use larder_index::{Chains, Change, Guard, Hint, Key, Lookup, ReadyMark, Unique, SHORT_VALUE};
+use larder_index::{
+    Chains, Change, Guard, HeldFlushes, Hint, Key, Lookup, ReadyMark, Unique, SHORT_VALUE,
+};
 use larder_term::blob::Handles;
 use larder_term::hash::Seed;
 use larder_term::object;
@@ -370,6 +372,8 @@ impl History {
     /// Removes a snapshot that is released, or that wasn't taken after all.
     fn release(&self, snapshot: Registered) {
         let guard = larder_index::pin();
+        // A flush may run destructors of a host, so none is made before the locks are released.
+        let _held = HeldFlushes::begin(&guard);
         let mut live = self.snapshots.live.lock();
         live.remove(snapshot);
         self.publish_bounds(&live);
@@ -378,6 +382,7 @@ impl History {
 
     /// Called when the last follower was removed.
     pub(crate) fn unwatch_if_idle(&self, guard: &Guard) {
+        let _held = HeldFlushes::begin(guard);
         self.unwatch_if_idle_in(&mut self.snapshots.live.lock(), guard);
     }
 

@@ -15,6 +15,7 @@ use crate::error::Error;
 use crate::ids::{OwnerId, TableId};
 use crate::indexes::Indexes;
 use crate::options::{Access, Options};
+use crate::reclaim::reaper;
 use crate::store::{Layers, Store};
 use crate::structures::DEFAULT;
 use crate::table::{EngineTable, SnapshotOf, ViewOf};
@@ -249,7 +250,8 @@ impl EngineTable {
                 ..op.store.layers().clone()
             });
             // The old store only refers to the objects, as the new one does, too.
-            if self.state.replace(op.state, store, guard).is_ok() {
+            if let Ok(old) = self.state.replace(op.state, store, guard) {
+                reaper::drop_replaced(old, guard);
                 return Ok(history);
             }
         }
@@ -274,7 +276,8 @@ impl EngineTable {
                     locks: true,
                     ..op.store.layers().clone()
                 });
-                if self.state.replace(op.state, store, &guard).is_ok() {
+                if let Ok(old) = self.state.replace(op.state, store, &guard) {
+                    reaper::drop_replaced(old, &guard);
                     history.all_lock.note_begun(&guard);
                     return Ok(());
                 }
@@ -417,7 +420,8 @@ impl WatchedTable for EngineTable {
             };
             // If the exchange fails, another thread has made one: it has changed the indexes, say,
             // and the history is still there.
-            if self.state.replace(state, next, guard).is_ok() {
+            if let Ok(old) = self.state.replace(state, next, guard) {
+                reaper::drop_replaced(old, guard);
                 return true;
             }
         }

@@ -30,11 +30,12 @@ use super::{prepare, view, CommitOutcome, EngineTransaction, TableInTransaction}
 use crate::engine::Engine;
 use crate::error::Error;
 use crate::ids::OwnerId;
+use crate::local::with_local;
 use crate::options::Access;
 use crate::store::Store;
 use crate::table::EngineTable;
 use larder_index::sync::{planted, Fault};
-use larder_index::{Guard, HeldFlushes};
+use larder_index::{flush_or_hold, Guard, HeldFlushes};
 use std::sync::Arc;
 
 impl Engine {
@@ -60,7 +61,27 @@ impl Engine {
         prepare(tables, who)?;
         let guard = larder_index::pin();
         // Destructors of a host may use these keys, so none runs before the locks are released.
-        let _held = HeldFlushes::begin(&guard);
+        let held = HeldFlushes::begin(&guard);
+        let done = self.commit_held(tables, keys, who, run, &guard);
+        let is_due = held.is_due();
+        drop(held);
+        // Operations pin the participant of the thread's state, so what they have retired is in its
+        // bag, and not in that of `guard`.
+        if is_due {
+            with_local(|local| flush_or_hold(&local.pin()));
+        }
+        done
+    }
+
+    /// `commit_on_keys`, while flushes are held back.
+    fn commit_held(
+        &self,
+        tables: &[&Arc<EngineTable>],
+        keys: &[(usize, &[u8])],
+        who: OwnerId,
+        run: impl FnOnce(&EngineTransaction) -> bool,
+        guard: &Guard,
+    ) -> Result<CommitOutcome, Error> {
         // (kc1) Lock the keys. This waits for writes of single keys and for other commits.
         let lock = |&(table, key): &(usize, &[u8])| KeyLock::of(tables[table].seed.hash(key));
         let locks = match planted(Fault::KeysUnlocked) {
@@ -69,7 +90,7 @@ impl Engine {
         };
         let locks = CommitLocks::take(locks);
         // (kc2) Make the views. If a table has just lost its history, the caller tries again.
-        let Some(parts) = self.present_parts(tables, keys, who, &guard)? else {
+        let Some(parts) = self.present_parts(tables, keys, who, guard)? else {
             return Ok(CommitOutcome::Conflict);
         };
         let transaction = EngineTransaction { parts };
@@ -88,14 +109,14 @@ impl Engine {
         }
         let is_locked = || written.iter().all(|key| locks.has(key.lock()));
         debug_assert!(planted(Fault::KeysUnlocked) || is_locked());
-        if let Some(table) = transaction.without_room(&written, &guard)? {
+        if let Some(table) = transaction.without_room(&written, guard)? {
             // Expired objects make room. Their removal takes the locks of their keys.
             drop(locks);
-            transaction.make_room(table, &written, &guard)?;
+            transaction.make_room(table, &written, guard)?;
             return Ok(CommitOutcome::Conflict);
         }
         // (kc4, kc5) Claim, draw the number, apply, and unlock.
-        transaction.commit_under(locks, &written, &guard)
+        transaction.commit_under(locks, &written, guard)
     }
 
     /// Views of the tables as they are. `None` if one of the tables is no longer watched.
