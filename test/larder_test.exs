@@ -272,6 +272,24 @@ defmodule LarderTest do
     assert_raise ArgumentError, fn -> Larder.new(:name, [:no_such_option]) end
   end
 
+  test "errors that concern no argument say what it is" do
+    users = table(index: [{:mail, 2, [:unique]}])
+    assert Larder.insert(users, {1, "ann@x"})
+    assert_raise ArgumentError, ~r/unique index mail/, fn -> Larder.insert(users, {2, "ann@x"}) end
+
+    [one, other] = full = for _ <- 1..2, do: table(max_size: 1)
+    insert = fn -> Larder.insert(one, [{1}, {2}]) end
+    assert_raise SystemLimitError, ~r/may have 1,/, insert
+
+    both = fn -> Larder.commit([{:insert, one, {1}}, {:insert, other, [{1}, {2}]}]) end
+    assert_raise SystemLimitError, ~r/one of the tables/, both
+    assert Enum.map(full, &Larder.info(&1, :size)) == [0, 0]
+
+    fixed = table(structure: {:lockfree_hash, [buckets: 2, chain: 50]})
+    fill = fn -> for n <- 1..101, do: Larder.insert(fixed, {n}) end
+    assert_raise SystemLimitError, ~r/was made for/, fill
+  end
+
   test "files" do
     path =
       Path.join(

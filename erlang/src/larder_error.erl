@@ -286,7 +286,7 @@ amend(_Function, _Args, view, _Words) ->
              "get other options">>};
 %% A value that is taken, however it was to be written.
 amend(_Function, _Args, {not_unique, Name}, _Words) ->
-    #{general => io_lib:format("another object has this value in the unique index ~tp", [Name])};
+    general("another object has this value in the unique index ~tp", [Name]);
 %% A structure that doesn't grow; limits.
 amend(commit, [Operations], full, _Words) ->
     full_of([element(2, Operation) || Operation <- Operations]);
@@ -729,12 +729,11 @@ full_words(Tab) ->
     try {larder:info(Tab, structure), larder:info(Tab, stats)} of
         {_, #{weight := Weight}} ->
             #{max_size := Most, max_memory := Bytes} = larder:info(Tab, bounds),
-            #{general => io_lib:format("the table is full: it has ~b objects and may have ~p, they take ~b bytes and "
-                                       "may take ~p, and it evicts nothing",
-                                       [larder:info(Tab, size), Most, Weight, Bytes])};
+            general("the table is full: it has ~b objects and may have ~p, they take ~b bytes and may take ~p, "
+                    "and it evicts nothing", [larder:info(Tab, size), Most, Weight, Bytes]);
         {Structure, #{limit := Limit}} ->
-            #{general => io_lib:format("the table is full: its structure, '~ts', was made for ~b objects and does not grow",
-                                       [Structure, Limit])};
+            general("the table is full: its structure, '~ts', was made for ~b objects and does not grow",
+                    [Structure, Limit]);
         _ ->
             #{}
     catch
@@ -746,9 +745,12 @@ full_of(Tables) ->
     case lists:filter(fun is_limited/1, lists:usort(Tables)) of
         [] -> #{};
         [Table] -> full_words(Table);
-        Several -> #{general => io_lib:format("one of the tables ~tp is full, and evicts nothing",
-                                              [Several])}
+        Several -> general("one of the tables ~tp is full, and evicts nothing", [Several])
     end.
+
+%% What concerns no single argument: a binary, as Elixir 1.14.0 puts it beside other texts.
+general(Format, Args) ->
+    #{general => unicode:characters_to_binary(io_lib:format(Format, Args))}.
 
 is_limited(Table) ->
     case larder:info(Table, bounds) of
