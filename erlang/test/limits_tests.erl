@@ -148,4 +148,12 @@ words_test_() ->
     [fun() ->
          {_, #{2 := Text}} = error_of(new, [t, [{evict, fifo}]], badarg),
          ?assertEqual(<<"evict takes tinylfu, lru, sieve or none">>, iolist_to_binary(Text))
+     end,
+     fun() ->
+         %% The words name an option that helps.
+         Unbounded = larder:new(t, [public]),
+         {_, #{1 := Text}} = error_of(setopts, [Unbounded, {max_size, 1}], badarg),
+         ?assertMatch({match, _}, re:run(Text, "max_size")),
+         {_, #{1 := Other}} = error_of(setopts, [Unbounded, {ttl, 1}], badarg),
+         ?assertMatch({match, _}, re:run(Other, "ttl"))
      end].

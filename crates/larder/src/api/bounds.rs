@@ -74,9 +74,9 @@ impl Table {
     /// their lifetimes.
     ///
     /// # Errors
-    /// `NoTable`, `NotOwner`; `Unbounded` if the table was created without bounds, `Unlimited` for
-    /// limits if it was created without limits; `BadOption` for a limit of 0; `ReadOnly` for a
-    /// snapshot, `View` in a transaction.
+    /// `NoTable`, `NotOwner`; `Unlimited` for limits if the table was created without limits,
+    /// `Unbounded` for lifetimes alone if it was created without bounds; `BadOption` for a limit of
+    /// 0; `ReadOnly` for a snapshot, `View` in a transaction.
     pub fn set_bounds(&self, bounds: &Bounds) -> Result<(), Error> {
         self.engine_table().set_bounds(self.me(), bounds)
     }

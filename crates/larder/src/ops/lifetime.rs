@@ -345,9 +345,9 @@ impl EngineTable {
     /// objects keep their lifetimes.
     ///
     /// # Errors
-    /// `NoTable`, `NotOwner`; `Unbounded` if the table was created without bounds, `Unlimited` for
-    /// limits if the table was created without limits; `BadOption` for a limit of 0; `ReadOnly` for
-    /// a snapshot, `View` in a transaction.
+    /// `NoTable`, `NotOwner`; `Unlimited` for limits if the table was created without limits,
+    /// `Unbounded` for lifetimes alone if it was created without bounds; `BadOption` for a limit of
+    /// 0; `ReadOnly` for a snapshot, `View` in a transaction.
     pub fn set_bounds(&self, who: OwnerId, bounds: &Bounds) -> Result<(), Error> {
         // Only the owner may change options, as for any table.
         if self.owner() != who {
@@ -357,9 +357,11 @@ impl EngineTable {
         bounds.limits.map_or(Ok(()), |limits| limits.check())?;
         let guard = larder_index::pin();
         let store = self.store(&guard).ok_or(Error::NoTable)?;
-        let layer = store.layer().ok_or_else(|| {
-            let view = self.view.as_ref();
-            view.map_or(Error::Unbounded, |view| view.why_fixed())
+        let layer = store.layer().ok_or_else(|| match &self.view {
+            Some(view) => view.why_fixed(),
+            // What would help is said: a table that was made with a lifetime has no limits either.
+            None if bounds.limits.is_some() => Error::Unlimited,
+            None => Error::Unbounded,
         })?;
         // A table without limits keeps no heat of its objects, and can't begin to.
         if bounds.limits.is_some() && layer.quota().is_none() {
