@@ -215,6 +215,12 @@ public:
     terms lookup(view k) const {
         return filled([&](larder_terms *out) { return larder_lookup(table_, k, out); });
     }
+    // The elements at these positions, counted from 1, of the rows under the key.
+    terms lookup_elements(view k, const std::vector<std::size_t> &positions) const {
+        return filled([&](larder_terms *out) {
+            return larder_lookup_elements(table_, k, positions.data(), positions.size(), out);
+        });
+    }
     // Deletes all rows under the key, and returns them.
     terms take(view k) const {
         return filled([&](larder_terms *out) { return larder_take(table_, k, out); });
@@ -237,6 +243,34 @@ public:
     bool update(view k, std::size_t position, view element) const {
         return detail::check(larder_update(table_, k, position, element));
     }
+    // Adds to the integer at a position of the row under a key, and returns the sum. If the key
+    // doesn't exist, first inserts the row `otherwise`; without one, throws LARDER_BAD_KEY.
+    std::int64_t add(view k, std::size_t position, std::int64_t increment,
+                     view otherwise = view()) const {
+        std::int64_t sum = 0;
+        detail::check(larder_add(table_, k, position, increment, otherwise, &sum));
+        return sum;
+    }
+
+    // --- maps in rows ---
+
+    // Sets the value under a key of the map at a position of the row under a key, or removes it.
+    // Returns whether the row exists.
+    bool map_put(view k, std::size_t position, view map_key, view value) const {
+        return detail::check(larder_map_put(table_, k, position, map_key, value));
+    }
+    bool map_remove(view k, std::size_t position, view map_key) const {
+        return detail::check(larder_map_remove(table_, k, position, map_key));
+    }
+    // Adds to the integer under a key of a map, and returns the sum. If the map doesn't have the
+    // key, begins with `initial`; without one, throws LARDER_BAD_KEY.
+    std::int64_t map_add(view k, std::size_t position, view map_key, std::int64_t increment,
+                         std::optional<std::int64_t> initial = std::nullopt) const {
+        std::int64_t sum = 0;
+        detail::check(larder_map_add(table_, k, position, map_key, increment,
+                                     initial ? &*initial : nullptr, &sum));
+        return sum;
+    }
 
     // --- rows that expire, in a table with bounds ---
 
@@ -247,6 +281,12 @@ public:
     }
     // Sets the time to live of the row under a key, from now on. Returns whether there is one.
     bool expire(view k, time ttl) const { return detail::check(larder_expire(table_, k, ms(ttl))); }
+    // The time that the row under a key has left. std::nullopt if there is no such row.
+    std::optional<time> time_left(view k) const {
+        std::int64_t left = 0;
+        if (!detail::check(larder_time_left(table_, k, &left))) return std::nullopt;
+        return left < 0 ? time() : time(std::chrono::milliseconds(left));
+    }
 
     // --- many rows ---
 
@@ -285,6 +325,20 @@ public:
             return larder_select_take(table_, detail::c_text(spec), out);
         });
     }
+    std::uint64_t select_count(const prepared &spec, const terms &values) const {
+        return counted(larder_select_count_prepared, spec, values);
+    }
+    std::uint64_t select_delete(const prepared &spec, const terms &values) const {
+        return counted(larder_select_delete_prepared, spec, values);
+    }
+    std::uint64_t select_replace(const prepared &spec, const terms &values) const {
+        return counted(larder_select_replace_prepared, spec, values);
+    }
+    terms select_take(const prepared &spec, const terms &values) const {
+        return filled([&](larder_terms *out) {
+            return larder_select_take_prepared(table_, spec.get(), values.get(), out);
+        });
+    }
     // The first key, the last one, the one after k, and the one before k. Empty if there is none.
     terms first() const {
         return filled([&](larder_terms *out) { return larder_first(table_, out); });
@@ -309,6 +363,16 @@ public:
     terms nth(std::int64_t n) const {
         return filled([&](larder_terms *out) { return larder_nth(table_, n, out); });
     }
+    // Up to `most` rows from this rank on.
+    terms slice(std::int64_t n, std::size_t most) const {
+        return filled([&](larder_terms *out) { return larder_slice(table_, n, most, out); });
+    }
+    // The number of rows whose keys are at least low and less than high.
+    std::uint64_t count_range(view low, view high) const {
+        std::uint64_t count = 0;
+        detail::check(larder_count_range(table_, low, high, &count));
+        return count;
+    }
 
     // --- indexes ---
 
@@ -329,6 +393,12 @@ public:
     terms index_lookup(const std::string &name, view value) const {
         return filled([&](larder_terms *out) {
             return larder_index_lookup(table_, detail::c_text(name), value, out);
+        });
+    }
+    // The results of a match specification, in the order of the values in an index.
+    terms index_select(const std::string &name, const std::string &spec) const {
+        return filled([&](larder_terms *out) {
+            return larder_index_select(table_, detail::c_text(name), detail::c_text(spec), out);
         });
     }
 
@@ -391,6 +461,13 @@ protected:
         detail::check(f(table_, detail::c_text(spec), &count));
         return count;
     }
+    using counting_prepared = larder_status (*)(const larder_table *, const larder_prepared *,
+                                                const larder_terms *, std::uint64_t *);
+    std::uint64_t counted(counting_prepared f, const prepared &spec, const terms &values) const {
+        std::uint64_t count = 0;
+        detail::check(f(table_, spec.get(), values.get(), &count));
+        return count;
+    }
 
     const larder_table *table_;
 };
@@ -439,6 +516,15 @@ public:
 private:
     detail::owned<larder_table> own_;
 };
+
+// Snapshots of several tables of one world, all of the same moment, in the order of the tables.
+inline std::vector<table> snapshots(std::initializer_list<table_ref> tables) {
+    std::vector<const larder_table *> all;
+    for (const table_ref &each : tables) all.push_back(each.get());
+    std::vector<larder_table *> made(all.size());
+    detail::check(larder_snapshot(all.data(), all.size(), made.data()));
+    return std::vector<table>(made.begin(), made.end());
+}
 
 // The options of a new table. By default it is a set, whose key is the first element of a row.
 class options {
@@ -568,6 +654,8 @@ public:
     operations &update(table_ref t, view k, std::size_t position, view element) {
         return did(larder_op_update(get(), t.get(), k, position, element));
     }
+    // Removes all operations from the list.
+    void clear() { larder_operations_clear(get()); }
     // Commits the operations. Returns std::nullopt if they took effect. Otherwise the number,
     // counted from 1, of the first operation whose condition doesn't hold. Nothing has changed
     // then.

@@ -160,6 +160,14 @@ public:
     }
     // The value under a key of a map. A view of nothing if there is none.
     view find(view key) const { return larder_view_find(view_, key); }
+    // The tail of a list. A view of nothing if the term isn't one.
+    view tail() const { return larder_view_tail(view_); }
+    // The term in Erlang's external term format.
+    std::vector<std::uint8_t> etf() const {
+        std::vector<std::uint8_t> out(larder_view_etf(view_, nullptr, 0));
+        larder_view_etf(view_, out.data(), out.size());
+        return out;
+    }
     // The term as Erlang prints it.
     std::string text() const {
         std::string out(larder_view_text(view_, nullptr, 0), '\0');
@@ -226,6 +234,14 @@ public:
     static terms parsed(const std::string &text) {
         terms own;
         detail::check(larder_push_text(own.get(), detail::c_text(text)));
+        return own;
+    }
+
+    // Reads a term in Erlang's external term format. Only if the bytes are trusted may they make
+    // new atoms.
+    static terms from_etf(const std::vector<std::uint8_t> &bytes, bool trusted = false) {
+        terms own;
+        detail::check(larder_push_etf(own.get(), bytes.data(), bytes.size(), trusted));
         return own;
     }
 

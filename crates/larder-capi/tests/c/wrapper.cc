@@ -201,6 +201,9 @@ static void bounds(const world &w) {
     sessions.insert_for(row("stays", 1).front(), std::nullopt);
     CHECK(!sessions.has("gone") && sessions.has("stays"));
     const terms stays = term("stays");
+    CHECK(!sessions.time_left(term("gone").front()) && *sessions.time_left(stays.front()) == std::nullopt);
+    CHECK(sessions.expire(stays.front(), std::chrono::seconds(60)) &&
+          **sessions.time_left(stays.front()) <= std::chrono::seconds(60));
     CHECK(sessions.expire(stays.front(), std::chrono::milliseconds(-5)) && !sessions.has("stays"));
     CHECK(!sessions.expire(stays.front(), std::nullopt));
     CHECK(fails([&] { options().ttl(std::chrono::milliseconds(0)); }) == LARDER_BAD_OPTION);
@@ -271,6 +274,43 @@ static void moved_to_itself(const world &w) {
     CHECK(other.get() == nullptr && t.size() == 0);
 }
 
+// Rows of more than a key and a value: elements, maps, ranks, prepared specifications, indexes.
+static void rows_with_more(const world &w) {
+    table t = w.table("more", options().ordered_set());
+    const auto counts = std::map<std::string, int>{{"a", 1}};
+    for (int k = 1; k <= 9; k++) t.insert(row(k, k * 10, 10 - k, counts));
+    const terms one = term(1), none = term(99), a = term("a"), b = term("b");
+    CHECK(t.lookup_elements(one.front(), {3, 1}).size() == 2 && t.lookup_elements(none.front(), {1}).empty());
+    CHECK(fails([&] { t.lookup_elements(one.front(), {9}); }) == LARDER_BAD_ROW);
+    CHECK(t.add(one.front(), 2, 5) == 15 && t.add(none.front(), 2, 5, row(0, 7).front()) == 12);
+    CHECK(fails([&] { t.add(term(98).front(), 2, 5); }) == LARDER_BAD_KEY && t.erase(none.front()) == 1);
+    CHECK(t.map_put(one.front(), 4, b.front(), term(7).front()) && !t.map_put(none.front(), 4, b.front(), b.front()));
+    CHECK(t.map_add(one.front(), 4, b.front(), 3) == 10 && t.map_add(one.front(), 4, none.front(), 1, 5) == 6);
+    CHECK(fails([&] { t.map_add(one.front(), 4, one.front(), 1); }) == LARDER_BAD_KEY);
+    CHECK(t.map_remove(one.front(), 4, a.front()) && t.lookup(one.front()).front()[3].size() == 2);
+    CHECK(t.slice(-2, 9).size() == 2 && t.slice(3, 4)[3][0].as<int>() == 6 && t.slice(10, 1).empty());
+    CHECK(t.count_range(term(3).front(), term(7).front()) == 4);
+    const prepared below("[{{'$1','_','_','_'},[{'<','$1',{bind,1}}],[true]}]");
+    const prepared raised("[{{'$1','$2','$3','$4'},[],[{{'$1',{'+','$2',{bind,1}},'$3','$4'}}]}]");
+    CHECK(t.select_count(below, term(4)) == 3 && t.select_replace(raised, term(1)) == 9);
+    CHECK(t.select_delete(below, term(2)) == 1 && t.select_take(below, term(4)).size() == 2 && t.size() == 6);
+    t.add_index("third", 3);
+    const terms sorted = t.index_select("third", "[{{'$1','_','_','_'},[],['$1']}]");
+    CHECK(sorted.size() == 6 && sorted[0].as<int>() == 9 && sorted[5].as<int>() == 4);
+    table other = w.table("other");
+    const std::vector<table> both = snapshots({t, other});
+    t.clear();
+    CHECK(both.size() == 2 && both[0].size() == 6 && both[1].size() == 0);
+    operations list;
+    list.insert(other, row(1, 2).front()).clear();
+    CHECK(!list.commit() && other.size() == 0);
+    const terms pair = terms::parsed("{[1|x], \"ab\"}");
+    CHECK(pair.front()[0].tail().as_atom() == "x" && !pair.front().tail());
+    CHECK(terms::from_etf(pair.front().etf()).front() == pair.front());
+    CHECK(fails([] { terms::from_etf({131, 119, 3, 'n', 'e', 'w'}); }) == LARDER_BAD_TERM);
+    CHECK(terms::from_etf({131, 119, 3, 'n', 'e', 'w'}, true).front().as_atom() == "new");
+}
+
 // Libraries older than the header, and those of another minor version, are refused.
 static void versions() {
     detail::check_version(LARDER_VERSION_NUMBER, "this one");
@@ -298,6 +338,7 @@ int main() {
         ranges(w);
         together(w);
         bounds(w);
+        rows_with_more(w);
     }
     CHECK(quiesce(std::chrono::seconds(20)));
     std::puts("ok");
