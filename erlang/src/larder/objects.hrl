@@ -142,8 +142,9 @@ take_many(Table, Keys) ->
 %% doesn't have the key; without it, the call fails with `badarg' in this case.
 %%
 %% The operations of a list are applied in order, and take effect atomically or not at all. No
-%% increment is lost, however many processes increment the same counter. The cost is that of
-%% insert/2, and of finding the positions.
+%% increment is lost, however many processes increment the same counter. The object's bytes are
+%% copied, so the cost is that of insert/2, and of finding the positions. Keep a counter that is
+%% changed often apart from long lists, maps and texts.
 %%
 %% Fails with `badarg' if there is no object with the key, if an element isn't an integer or is the
 %% key, if the object has no such position, and for a bag or duplicate_bag. Fails with
