@@ -12,7 +12,7 @@ use larder_term::object::ObjectView;
 use larder_term::{term, Atom, Term, TermRef};
 use larder_testing::environment::seed;
 use larder_testing::mix;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 const ROWS: i64 = 3_000;
 const VALUES: i64 = 40;
@@ -438,4 +438,38 @@ fn a_resume_point_after_its_range_is_the_end() -> Result<(), Error> {
         assert_eq!(found, 0);
     }
     Ok(())
+}
+
+/// A look-up by an index in a view walks all keys that have versions. Where there are such
+/// look-ups, few versions are kept on when no snapshot needs them.
+#[test]
+fn look_ups_do_not_walk_what_no_view_needs() {
+    let larder = Larder::new();
+    let builder = larder.table("t").ordered_set();
+    let t = builder.index(Index::element("v", 2)).create().unwrap();
+    let row = |k: i64, v: i64| Term::tuple([k, v].map(Term::from));
+    (0..60_000).for_each(|k| t.insert(&row(k, 0)).unwrap());
+    let write = |k| {
+        let written = larder.transaction(&[&t], |views| views[0].insert(&row(k, 1)));
+        written.unwrap();
+    };
+    let look_up = || {
+        let none = Term::from(7);
+        let found = larder.transaction(&[&t], |views| views[0].index_lookup("v", &none));
+        assert_eq!(found, Ok(vec![]));
+    };
+    let snapshot = t.snapshot().unwrap();
+    (0..5_000).for_each(write);
+    look_up();
+    let now_one = snapshot.index_lookup("v", &Term::from(1));
+    assert_eq!(now_one, Ok(vec![]));
+    drop(snapshot);
+    // The numbers of snapshots are given up a little later.
+    let begun = Instant::now();
+    while t.engine_table().snapshots().1 > 16 << 10 {
+        let kept = t.engine_table().snapshots().1;
+        assert!(begun.elapsed() < Duration::from_secs(20), "{kept} bytes");
+        std::thread::sleep(Duration::from_millis(5));
+        look_up();
+    }
 }

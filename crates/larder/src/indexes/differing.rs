@@ -50,8 +50,12 @@ impl Differing {
         // Find the first view from this one on in which keys differ. After the last view, this is
         // the end.
         let index = loop {
-            match views.get(self.view)?.changed() {
-                Some(index) => break index,
+            let view = views.get(self.view)?;
+            match view.changed() {
+                Some(index) => {
+                    view.note_walk();
+                    break index;
+                }
                 None => self.view += 1,
             }
         };

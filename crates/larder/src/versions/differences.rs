@@ -1,13 +1,18 @@
 //! The keys of a view that may have other objects than the table which the view shows.
 
+use super::history::History;
 use crate::index::TableIndex;
 use crate::indexes::EntriesRead;
 use larder_index::Unique;
+use std::sync::atomic::Ordering;
 
 /// The keys whose objects may differ.
 pub(crate) trait Differences: Send + Sync {
     /// An index of these keys, and possibly of others; `None` if there is no such key.
     fn changed(&self) -> Option<&dyn Unique>;
+
+    /// Notes that these keys are being walked.
+    fn note_walk(&self) {}
 
     /// About how many keys there are. O(1).
     fn about(&self) -> usize {
@@ -39,4 +44,22 @@ pub(crate) trait Differences: Send + Sync {
 
     /// Adds entries of a secondary index to the read set, if there is one.
     fn note_entries(&self, _read: EntriesRead) {}
+}
+
+/// The keys that have changed since a snapshot.
+impl Differences for History {
+    fn changed(&self) -> Option<&dyn Unique> {
+        self.undo()
+    }
+
+    fn note_walk(&self) {
+        // Ordering: Relaxed, a hint.
+        if !self.is_walked.load(Ordering::Relaxed) {
+            self.is_walked.store(true, Ordering::Relaxed);
+        }
+    }
+
+    fn table_size(&self) -> usize {
+        self.store().size()
+    }
 }

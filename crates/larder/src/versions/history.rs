@@ -46,7 +46,6 @@
 
 use super::changed_object::ChangedObject;
 use super::clock;
-use super::differences::Differences;
 use super::feed::{DeferredWork, TableFeed};
 use super::key_locks::{AllLock, KeyLock};
 use super::live::{Live, Registered, SnapshotNumbers, PENDING};
@@ -75,6 +74,10 @@ use std::sync::{Arc, OnceLock, Weak};
 /// gets a new history in place of a large one.
 const LEAST_LARGE: usize = 64 << 10;
 const MOST_LARGE: usize = 16 << 20;
+
+/// An undo index whose keys are walked by look-ups in secondary indexes is large from this number
+/// of bytes on: each of these look-ups takes about a microsecond for each of some 600 keys.
+const WALKED_LARGE: usize = 16 << 10;
 
 /// An undo index of at most this number of bytes is freed by the thread that drops it.
 const FREE_INLINE_BYTES: usize = 4096;
@@ -125,6 +128,8 @@ pub(crate) struct History {
     snapshots: CachePadded<Snapshots>,
     /// Whether commits write to the table. A hint: it may be set later than they begin.
     has_commits: AtomicBool,
+    /// Whether a look-up by a secondary index has walked the keys that have versions. A hint.
+    pub(super) is_walked: AtomicBool,
     /// Whether all writes take key locks. Shared with the histories that replace this one.
     pub(super) all_lock: Arc<AllLock>,
     /// The table. It goes back to its plain store when its last snapshot is released, nobody
@@ -183,6 +188,7 @@ impl History {
                 live: Mutex::default(),
             }),
             has_commits: AtomicBool::new(false),
+            is_walked: AtomicBool::new(false),
             all_lock,
             table,
             feed,
@@ -255,7 +261,12 @@ impl History {
 
     /// Whether the undo index takes much memory.
     pub(super) fn is_large(&self) -> bool {
-        self.undo_bytes() > (self.store.memory() / 4).clamp(LEAST_LARGE, MOST_LARGE)
+        // Ordering: Relaxed, a hint.
+        let most = match self.is_walked.load(Ordering::Relaxed) {
+            true => WALKED_LARGE,
+            false => (self.store.memory() / 4).clamp(LEAST_LARGE, MOST_LARGE),
+        };
+        self.undo_bytes() > most
     }
 
     /// Whether the table is bounded.
@@ -780,16 +791,5 @@ impl TableSnapshot {
 impl Drop for TableSnapshot {
     fn drop(&mut self) {
         self.history.release(self.registered);
-    }
-}
-
-/// The keys that have changed since a snapshot.
-impl Differences for History {
-    fn changed(&self) -> Option<&dyn Unique> {
-        self.undo()
-    }
-
-    fn table_size(&self) -> usize {
-        self.store().size()
     }
 }
