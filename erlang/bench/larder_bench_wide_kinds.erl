@@ -28,11 +28,11 @@
 %% keys are small integers.
 -spec kinds() -> [kind()].
 kinds() ->
-    [int, int62, bignum, float, atom, bin16, bin65, bin2048, string, tuple, nested, pid, ref,
-     function, map,
+    [int, int62, bignum, float, atom, bin16, bin65, bin2048, string, tuple, nested, pid,
+     remote_pid, ref, function, map,
      one, rec5, rec20, rec60, row_bin2048, row_subbinary, row_map3, row_map33, row_map1000,
      row_function,
-     row_refs, row_deep, row_list200, row_improper, row_bitstring, row_mixed, monitor, compressed,
+     row_refs, row_remote, row_alias, row_counter, row_deep, row_list200, row_improper, row_bitstring, row_mixed, monitor, compressed,
      several].
 
 %% @doc What a table of the kind is made with.
@@ -111,6 +111,9 @@ row(row_map33, I) -> {I, I, map(33, I)};
 row(row_map1000, I) -> {I, I, map(1000, I)};
 row(row_function, I) -> {I, I, key(function, I)};
 row(row_refs, I) -> {I, I, key(ref, I), key(pid, I), [key(ref, I)]};
+row(row_remote, I) -> {I, I, key(remote_pid, I), remote(90, <<0, 3>>, <<3:32, I:32, 1:32, 2:32>>)};
+row(row_alias, I) -> {I, I, [alias | alias()]};
+row(row_counter, I) -> {I, I, counters:new(1, [])};
 row(row_deep, I) -> {I, I, deep(20, I)};
 row(row_list200, I) -> {I, I, lists:seq(I, I + 199)};
 row(row_improper, I) -> {I, I, [I, name, <<I:32>> | {rest, I}]};
@@ -130,9 +133,14 @@ key(string, I) -> "the key of row " ++ integer_to_list(I);
 key(tuple, I) -> {user, I bsr 4, I band 15};
 key(nested, I) -> {account, {region, I bsr 8}, [{I band 255, <<I:32>>}, open]};
 key(pid, I) -> list_to_pid(lists:concat(["<0.", I band 16#7FFF, ".", I bsr 15 + 1, ">"]));
+key(remote_pid, I) -> remote(88, <<>>, <<(I band 16#7FFF):32, (I bsr 15 + 1):32, 3:32>>);
 key(ref, _) -> make_ref();
 key(function, I) -> fun() -> I end;
 key(map, I) -> #{id => I, kind => person, <<"zone">> => I band 7}.
+
+%% An identifier of another node, from its external format.
+remote(Tag, Count, Numbers) ->
+    binary_to_term(<<131, Tag, Count/binary, 119, 13, "larder@remote", Numbers/binary>>).
 
 %% Mixed terms, as a program's records have them: {Key, Number, ...}.
 record(Arity, I) -> list_to_tuple([I, I | [field(At rem 10, I + At) || At <- lists:seq(3, Arity)]]).
