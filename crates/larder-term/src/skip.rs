@@ -150,11 +150,17 @@ pub fn end_of(bytes: &[u8], at: usize) -> usize {
 /// `end_of`, if the tag alone doesn't determine the length.
 fn end_of_other(bytes: &[u8], at: usize) -> usize {
     // A binary is the most common term of variable length, and has no children. The length of a
-    // long element is known.
+    // long element is known. Both are passed without the registers that other terms take.
     if matches!(bytes[at], BIN | SIZED) {
         let (n, at) = varint::read(bytes, at + 1);
         return at + n as usize;
     }
+    end_of_nested(bytes, at)
+}
+
+/// `end_of` of a term that may have children.
+#[inline(never)]
+fn end_of_nested(bytes: &[u8], at: usize) -> usize {
     let (mut at, mut pending) = other_head(bytes, at);
     at = pass_small(bytes, at, &mut pending);
     while pending > 0 {

@@ -98,6 +98,31 @@ fn churn(larder: &Larder) {
     }
 }
 
+/// Iterators that are dropped with rows that they have read, and one whose rows go meanwhile.
+#[cfg(feature = "serde")]
+fn iterate(larder: &Larder) {
+    let text = |n: u64| n.to_string().repeat(200);
+    let ordered = larder.typed::<u64, String>("iterated").unwrap();
+    let hashed = larder
+        .typed_hash::<u64, String>("iterated by hash")
+        .unwrap();
+    ordered.extend((0..200).map(|n| (n, text(n)))).unwrap();
+    hashed.extend((0..200).map(|n| (n, text(n)))).unwrap();
+    for taken in [0, 1, 20, 150, 200] {
+        ordered.iter().take(taken).for_each(drop);
+        ordered.iter().rev().take(taken).for_each(drop);
+        hashed.iter().take(taken).for_each(drop);
+        let mut both = ordered.iter();
+        both.by_ref().take(taken / 3).for_each(drop);
+        both.rev().take(taken / 3).for_each(drop);
+    }
+    let mut rows = ordered.iter();
+    assert_eq!(rows.next(), Some(Ok((0, text(0)))));
+    ordered.clear().unwrap();
+    ordered.table().drop_table().unwrap();
+    assert_eq!(rows.next(), Some(Ok((1, text(1)))));
+}
+
 /// A row is put in place of another, and by a function that is overtaken once, and goes.
 fn exchange(table: &EngineTable, larder: &Larder, i: i64) {
     let (me, mut object, mut key) = (larder.owner(), ObjectBuf::new(), Vec::new());
@@ -154,6 +179,8 @@ fn nothing_is_left_behind() {
     let larder = Larder::new();
     let baseline = blob::live_count();
     churn(&larder);
+    #[cfg(feature = "serde")]
+    iterate(&larder);
     for t in larder.engine().all() {
         t.drop_table(larder.owner()).unwrap();
     }

@@ -116,17 +116,28 @@ pub(crate) fn copy_out_after(
         return Err(Torn);
     }
     let (to, begun) = begin_copy(front, more, len, out);
-    let load = |i: usize| words.get(i).map_or(0, loaded);
-    let mut low = load(i);
-    for k in 0..len.div_ceil(8) {
-        let high = load(i + k + 1);
-        // SAFETY: `8 * k < len`, and `begin_copy` has made room for `len + 16` bytes.
+    let (count, mut to) = (len.div_ceil(8), to);
+    // Each word is joined with the next one. After the last one of the run there are zeros.
+    let run = &words[i.min(words.len())..words.len().min(i + count + 1)];
+    let (mut low, rest) = match run.split_first() {
+        Some((first, rest)) => (loaded(first), rest),
+        None => (0, run),
+    };
+    let mut push = |word: u64| {
+        // SAFETY: this is called at most `count` times, and `begin_copy` has made room for
+        // `len + 16` bytes, which are more than `8 * count`.
         unsafe {
-            to.add(8 * k)
-                .cast::<u64>()
-                .write_unaligned(joined(low, high))
-        };
+            to.cast::<u64>().write_unaligned(word);
+            to = to.add(8);
+        }
+    };
+    for word in rest {
+        let high = loaded(word);
+        push(joined(low, high));
         low = high;
+    }
+    if rest.len() < count {
+        push(joined(low, 0));
     }
     // SAFETY:
     // 1. there is room;

@@ -39,6 +39,9 @@ pub struct Seen {
 /// The number of bytes of a value that a scan copies if the caller needs the values' heads alone.
 pub const HEAD: usize = 8;
 
+/// The number of entries by which objects are prefetched before they are copied.
+const PREFETCH_DISTANCE: usize = 4;
+
 /// The number of entries that a scan leaves out before it pauses, if it may pause. A scan that has
 /// found nothing yet doesn't request more entries than this at once, either.
 const MANY_LEFT_OUT: usize = 512;
@@ -285,7 +288,9 @@ impl<'g> Batch<'g> {
     fn copy_outside(&mut self) {
         self.has_outside = false;
         let limit = self.value_limit();
-        for entry in &mut self.entries {
+        for i in 0..self.entries.len() {
+            self.prefetch_outside(i + PREFETCH_DISTANCE);
+            let entry = &mut self.entries[i];
             let Some(object) = entry.outside else {
                 continue;
             };
@@ -358,6 +363,15 @@ impl<'g> Batch<'g> {
     pub fn value(&self, i: usize) -> &[u8] {
         self.entries[i].parts(&self.bytes).1
     }
+    /// The first byte of each value that isn't empty.
+    pub fn value_heads(&self) -> impl Iterator<Item = u8> + '_ {
+        self.entries.iter().filter_map(|entry| {
+            let value = entry.value();
+            let first = entry.base(&self.bytes).get(value.start);
+            first.copied().filter(|_| !value.is_empty())
+        })
+    }
+
     /// The key and the value of entry `i`.
     #[inline(always)]
     pub fn entry(&self, i: usize) -> (&[u8], &[u8]) {
@@ -694,6 +708,15 @@ mod tests {
         ];
         assert_eq!(words[..4], right.map(|word| *word));
         assert_eq!(&words[4], b"end\0\0\0\0\0");
+    }
+
+    #[test]
+    fn heads_of_values_are_their_first_bytes() {
+        let mut batch = Batch::default();
+        for value in [&b"value"[..], b"", b"other", b""] {
+            batch.push(b"key", value);
+        }
+        assert!(batch.value_heads().eq(*b"vo"));
     }
 
     /// No key is a prefix of another, and some are longer than a word.

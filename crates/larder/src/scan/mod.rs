@@ -28,6 +28,8 @@ pub use fold::{FoldChunk, VisitObject};
 pub use matching::{CountJob, DeleteJob, Point, ReplaceJob, TakeJob};
 pub use output::{Output, ScanStep};
 #[cfg(feature = "serde")]
+pub(crate) use page::Page;
+#[cfg(feature = "serde")]
 pub(crate) use range::KeyBounds;
 pub(crate) use select::cost;
 pub use select::SelectJob;

@@ -5,6 +5,7 @@ mod oracle;
 #[allow(dead_code, reason = "its main is not called")]
 #[path = "../../examples/order_book.rs"]
 mod order_book;
+mod pages;
 mod threads;
 mod values;
 mod wrong;

@@ -213,6 +213,94 @@ fn maps_and_older_rows_are_read() -> Result<(), Error> {
     Ok(())
 }
 
+/// Parts that a type doesn't read, or gives up within, are passed all the same.
+#[test]
+fn what_follows_an_unread_part_is_read() -> Result<(), Error> {
+    fn or_default<'de, D, T>(deserializer: D) -> Result<T, D::Error>
+    where
+        D: serde::Deserializer<'de>,
+        T: Deserialize<'de> + Default,
+    {
+        Ok(T::deserialize(deserializer).unwrap_or_default())
+    }
+
+    /// Reads nothing.
+    #[derive(Debug, PartialEq)]
+    struct Deaf;
+    impl<'de> Deserialize<'de> for Deaf {
+        fn deserialize<D: serde::Deserializer<'de>>(_: D) -> Result<Self, D::Error> {
+            Ok(Deaf)
+        }
+    }
+
+    /// Reads one key of a map, and not its value.
+    #[derive(Debug, PartialEq)]
+    struct FirstKey(u8);
+    impl<'de> Deserialize<'de> for FirstKey {
+        fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+            struct Keys;
+            impl<'de> serde::de::Visitor<'de> for Keys {
+                type Value = FirstKey;
+                fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                    f.write_str("a map")
+                }
+                fn visit_map<A: serde::de::MapAccess<'de>>(
+                    self,
+                    mut map: A,
+                ) -> Result<FirstKey, A::Error> {
+                    Ok(FirstKey(map.next_key()?.unwrap_or(0)))
+                }
+            }
+            deserializer.deserialize_map(Keys)
+        }
+    }
+
+    #[derive(Deserialize, Debug, PartialEq)]
+    struct Partly {
+        deaf: Deaf,
+        #[serde(deserialize_with = "or_default")]
+        numbers: Vec<(u8, u8)>,
+        #[serde(deserialize_with = "or_default")]
+        small: u8,
+        key: FirstKey,
+        ignored: IgnoredAny,
+        keys: HashMap<u8, IgnoredAny>,
+        last: String,
+    }
+    impl Serialize for Partly {
+        fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+            serializer.serialize_unit()
+        }
+    }
+
+    let table = Larder::new().table("partly").ordered_set().create()?;
+    let insert = |key: u8, numbers: Term, small: Term| {
+        let map = term!(#{7 => {a, [1, 2]}, 8 => #{x => {}}});
+        let only = term!(#{7 => [{1, "two"}, 3]});
+        let (text, nested) = (term!("last"), term!({[{1}], #{1 => 2}, "text"}));
+        let value = Term::tuple([map.clone(), numbers, small, only, nested, map, text]);
+        table.insert(&Term::tuple([Term::from(key), value]))
+    };
+    insert(1, term!([{1, 2}, {3, 4}]), term!(5))?;
+    // Within the second pair of the list; and a number that is too large.
+    insert(2, term!([{1, 2}, {3, {4, [5]}}, {6, 7}]), term!(5000))?;
+    insert(3, term!({[1], 2}), term!([{ a }]))?;
+    let expected = |numbers: &[(u8, u8)], small| Partly {
+        deaf: Deaf,
+        numbers: numbers.to_vec(),
+        small,
+        key: FirstKey(7),
+        ignored: IgnoredAny,
+        keys: HashMap::from([(7, IgnoredAny), (8, IgnoredAny)]),
+        last: "last".into(),
+    };
+    let typed = table.typed::<u8, Partly>()?;
+    assert_eq!(typed.get(&1)?, Some(expected(&[(1, 2), (3, 4)], 5)));
+    assert_eq!(typed.get(&2)?, Some(expected(&[], 0)));
+    assert_eq!(typed.get(&3)?, Some(expected(&[], 0)));
+    Ok(())
+}
+
 /// A list of a million lists, each in another, and a type that would follow it down.
 #[test]
 fn what_is_too_deep_is_an_error() -> Result<(), Error> {

@@ -3,12 +3,12 @@
 use super::key::{EncodeKey, OrderedKey};
 use super::order::Order;
 use super::row::View;
-use super::{bytes, row, Typed};
+use super::{bytes, range, row, Typed};
 use crate::budget::Step;
 use crate::error::Error;
 use crate::local::with_local;
 use crate::ops::Decision;
-use crate::scan::KeyBounds;
+use crate::scan::{KeyBounds, Page};
 use larder_index::Direction;
 use serde::de::DeserializeOwned;
 use serde::Serialize;
@@ -175,20 +175,15 @@ impl<K: OrderedKey, V: Serialize + DeserializeOwned, O: Order> Typed<K, V, O> {
     /// # Consistency
     /// That of `iter`: `f` may be called for rows that other threads insert meanwhile, or not.
     pub fn retain(&self, mut f: impl FnMut(&K, &V) -> bool) -> Result<usize, Error> {
-        let (table, me) = (self.table.engine_table(), self.table.me());
         // Without an order, a leaf is read at once.
         let wanted = if O::KIND.is_ordered() { PAGE } else { 0 };
-        let (mut removed, mut unread) = (0, KeyBounds::ALL);
+        let (mut removed, mut unread, mut page) = (0, KeyBounds::ALL, Page::default());
         loop {
+            let end = Direction::Forward;
+            let step = range::next_page(&self.table, &mut unread, end, wanted, &mut page)?;
             // Nothing is pinned or locked while `f` is called with the rows of a page.
-            let mut rows = Vec::new();
-            let step = self.table.patiently(|| {
-                table.page(me, &mut unread, Direction::Forward, wanted, |stored| {
-                    rows.push(row::with_term::<K, V, O>(stored));
-                })
-            })?;
-            for row in rows {
-                let (key, value, term) = row?;
+            while let Some(stored) = page.next() {
+                let (key, value, term) = row::with_term::<K, V, O>(stored)?;
                 if f(&key, &value) {
                     continue;
                 }

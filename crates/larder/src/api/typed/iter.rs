@@ -2,15 +2,17 @@
 
 use super::key::OrderedKey;
 use super::layout::Hashed;
-use super::range::{gather, FIRST_PAGE};
-use super::row::Row;
+use super::range::{next_page, FIRST_PAGE};
+use super::row::{self, Row};
 use crate::api::Table;
-use crate::scan::KeyBounds;
+use crate::budget::Step;
+use crate::error::Error;
+use crate::scan::{KeyBounds, Page};
 use larder_index::Direction;
 use serde::de::DeserializeOwned;
 use std::fmt;
 use std::iter::FusedIterator;
-use std::vec::IntoIter;
+use std::marker::PhantomData;
 
 /// The rows of a table by hash, in no order: [`Typed::iter`](super::Typed::iter). Rows are read in
 /// pages: a few rows at first, for callers that need no more, and then a leaf at a time, as its
@@ -19,9 +21,10 @@ pub struct Iter<K, V> {
     table: Table,
     /// The positions that were not read yet; `None` at the end, and after an error.
     unread: Option<KeyBounds>,
-    rows: IntoIter<Row<K, V>>,
+    page: Page,
     /// About how many rows the next page has; 0 for all of a leaf.
-    page: usize,
+    wanted: usize,
+    rows: PhantomData<fn() -> (K, V)>,
 }
 
 impl<K, V> fmt::Debug for Iter<K, V> {
@@ -35,41 +38,66 @@ impl<K: OrderedKey, V: DeserializeOwned> Iter<K, V> {
         Iter {
             table: table.clone(),
             unread: Some(KeyBounds::ALL),
-            rows: Vec::new().into_iter(),
-            page: FIRST_PAGE,
+            page: Page::default(),
+            wanted: FIRST_PAGE,
+            rows: PhantomData,
         }
     }
 
-    /// Reads a page.
-    #[cold]
-    fn read(&mut self) {
+    /// Reads a page. If that fails, the iteration has ended.
+    fn read(&mut self) -> Result<(), Error> {
         let Some(bounds) = &mut self.unread else {
-            return;
+            return Ok(());
         };
-        let (end, wanted) = (Direction::Forward, std::mem::take(&mut self.page));
-        let (rows, is_more) = gather::<_, _, Hashed>(&self.table, bounds, end, wanted);
-        self.rows = rows;
-        if !is_more {
-            self.unread = None;
+        let (end, wanted) = (Direction::Forward, std::mem::take(&mut self.wanted));
+        match next_page(&self.table, bounds, end, wanted, &mut self.page) {
+            Ok(Step::More) => Ok(()),
+            Ok(Step::Done) => {
+                self.unread = None;
+                Ok(())
+            }
+            Err(error) => Err(self.ended_by(error)),
         }
+    }
+
+    /// The next row, when the page is used up.
+    #[cold]
+    #[inline(never)]
+    fn turn_page(&mut self) -> Option<Row<K, V>> {
+        if let Err(error) = self.read() {
+            return Some(Err(error));
+        }
+        let row = row::row::<_, _, Hashed>(self.page.next()?);
+        Some(row.map_err(|error| self.ended_by(error)))
+    }
+
+    /// Ends the iteration with an error.
+    #[cold]
+    fn ended_by(&mut self, error: Error) -> Error {
+        self.unread = None;
+        self.page.clear();
+        error
     }
 }
 
 impl<K: OrderedKey, V: DeserializeOwned> Iterator for Iter<K, V> {
     type Item = Row<K, V>;
 
-    #[inline]
+    #[inline(always)]
     fn next(&mut self) -> Option<Self::Item> {
-        if let Some(row) = self.rows.next() {
-            return Some(row);
+        match self.page.next() {
+            Some(stored) => {
+                let row = row::row::<_, _, Hashed>(stored);
+                Some(row.map_err(|error| self.ended_by(error)))
+            }
+            None => self.turn_page(),
         }
-        self.read();
-        self.rows.next()
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
-        let read = self.rows.len();
-        (read, self.unread.is_none().then_some(read))
+        // The next row may be an error, which is the last item.
+        let read = self.page.len();
+        (read.min(1), self.unread.is_none().then_some(read))
     }
 }
 

@@ -420,7 +420,8 @@ impl EncodeKey for bool {
 impl OrderedKey for bool {
     fn decode_key(term: TermRef<'_>) -> Option<Self> {
         let atom = term.as_atom()?;
-        [false, true].into_iter().find(|&b| atom == b.into())
+        let is_true = atom == true.into();
+        (is_true || atom == false.into()).then_some(is_true)
     }
 }
 

@@ -6,7 +6,8 @@
 //! ```
 //!
 //! 1. Each end reads a page of rows, of one leaf, and returns them one by one. The bound of that
-//!    end is moved past the page, so no row is read by both ends.
+//!    end is moved past the page, so no row is read by both ends. A row is decoded when it is
+//!    returned.
 //! 2. When nothing is left between the bounds, each end continues with the rows that the other one
 //!    has read.
 //!
@@ -14,20 +15,20 @@
 //! nothing is locked or pinned.
 
 use super::key::{EncodeKey, OrderedKey};
-use super::layout::{Layout, Ordered};
+use super::layout::Ordered;
 use super::row::Row;
 use super::{bytes, key, row};
 use crate::api::Table;
 use crate::budget::{Budget, Step};
 use crate::error::Error;
-use crate::scan::{KeyBounds, ScanStep, SelectJob};
+use crate::scan::{KeyBounds, Page, ScanStep, SelectJob};
 use crate::stored::Stored;
 use larder_index::Direction;
 use serde::de::DeserializeOwned;
 use std::fmt;
 use std::iter::FusedIterator;
+use std::marker::PhantomData;
 use std::ops::{Bound, RangeBounds};
-use std::vec::IntoIter;
 
 /// About how many rows the first page has: few, for callers that need no more.
 pub(super) const FIRST_PAGE: usize = 16;
@@ -39,11 +40,12 @@ pub struct Range<K, V> {
     table: Table,
     /// The part that was not read yet; `None` if there is nothing between the bounds.
     unread: Option<KeyBounds>,
-    front: IntoIter<Row<K, V>>,
-    /// In the order in which `next_back` returns them.
-    back: IntoIter<Row<K, V>>,
+    front: Page,
+    /// In the order in which `next_back` returns its rows.
+    back: Page,
     /// How many rows were read.
     read: usize,
+    rows: PhantomData<fn() -> (K, V)>,
 }
 
 impl<K, V> fmt::Debug for Range<K, V> {
@@ -71,32 +73,63 @@ impl<K: OrderedKey, V: DeserializeOwned> Range<K, V> {
         Range {
             table: table.clone(),
             unread: Some(KeyBounds::ALL),
-            front: Vec::new().into_iter(),
-            back: Vec::new().into_iter(),
+            front: Page::default(),
+            back: Page::default(),
             read: 0,
+            rows: PhantomData,
         }
     }
 
-    /// (1) Reads a page for one end.
-    #[cold]
-    fn read(&mut self, end: Direction) {
+    /// (1) Reads a page for one end. If that fails, the iteration has ended.
+    fn read(&mut self, end: Direction) -> Result<(), Error> {
         // `unread` is empty when the two ends have met. Then there is nothing left to read.
         let Some(bounds) = &mut self.unread else {
-            return;
+            return Ok(());
         };
         // Pages grow, so a long iteration makes few searches. They grow slowly: a caller may stop
         // anywhere, and the rest of the page was read in vain.
         let wanted = (self.read / 4).clamp(FIRST_PAGE, LARGEST_PAGE);
+        let page = match end {
+            Direction::Forward => &mut self.front,
+            Direction::Backward => &mut self.back,
+        };
         // No row of the page lies between the bounds any more.
-        let (rows, is_more) = gather::<_, _, Ordered>(&self.table, bounds, end, wanted);
-        self.read += rows.len();
-        match end {
-            Direction::Forward => self.front = rows,
-            Direction::Backward => self.back = rows,
+        match next_page(&self.table, bounds, end, wanted, page) {
+            Ok(step) => {
+                self.read += page.len();
+                if step != Step::More {
+                    self.unread = None;
+                }
+                Ok(())
+            }
+            Err(error) => Err(self.ended_by(error)),
         }
-        if !is_more {
-            self.unread = None;
+    }
+
+    /// The next row from this end, whose page is used up.
+    #[cold]
+    #[inline(never)]
+    fn turn_page(&mut self, end: Direction) -> Option<Row<K, V>> {
+        if let Err(error) = self.read(end) {
+            return Some(Err(error));
         }
+        let (near, far) = match end {
+            Direction::Forward => (&mut self.front, &mut self.back),
+            Direction::Backward => (&mut self.back, &mut self.front),
+        };
+        // (2)
+        let stored = near.next().or_else(|| far.next_back())?;
+        let row = row::row::<_, _, Ordered>(stored);
+        Some(row.map_err(|error| self.ended_by(error)))
+    }
+
+    /// Ends the iteration with an error.
+    #[cold]
+    fn ended_by(&mut self, error: Error) -> Error {
+        self.unread = None;
+        self.front.clear();
+        self.back.clear();
+        error
     }
 }
 
@@ -108,34 +141,18 @@ fn index_bound<Q: EncodeKey + ?Sized>(bound: Bound<&Q>) -> Result<Bound<Vec<u8>>
     })
 }
 
-/// The rows of the next page (see [`EngineTable::page`]), and whether there may be more. A row of
-/// other types is an error, and ends the scan.
+/// Reads the next page of a range ([`EngineTable::page`]). Waits for lists that are being inserted.
 ///
 /// [`EngineTable::page`]: crate::host::EngineTable::page
-pub(super) fn gather<K: OrderedKey, V: DeserializeOwned, O: Layout>(
+pub(super) fn next_page(
     table: &Table,
     bounds: &mut KeyBounds,
     end: Direction,
     wanted: usize,
-) -> (IntoIter<Row<K, V>>, bool) {
-    let mut rows = Vec::with_capacity(wanted);
-    let mut is_over = false;
+    page: &mut Page,
+) -> Result<Step, Error> {
     let (engine_table, me) = (table.engine_table(), table.me());
-    let step = table.patiently(|| {
-        engine_table.page(me, bounds, end, wanted, |stored| {
-            // The scan can't be stopped in the middle of a page. Rows after a row of other types
-            // are not reported: the iterator has ended.
-            is_over = is_over || !row::push::<_, _, O>(stored, &mut rows);
-        })
-    });
-    let is_more = match step {
-        Ok(step) => !is_over && step == Step::More,
-        Err(error) => {
-            rows.push(Err(error));
-            false
-        }
-    };
-    (rows.into_iter(), is_more)
+    table.patiently(|| engine_table.page(me, bounds, end, wanted, page))
 }
 
 /// All rows of a scan, up to its limit.
@@ -156,30 +173,34 @@ pub(super) fn all_of<K: OrderedKey, V: DeserializeOwned>(
 impl<K: OrderedKey, V: DeserializeOwned> Iterator for Range<K, V> {
     type Item = Row<K, V>;
 
-    #[inline]
+    #[inline(always)]
     fn next(&mut self) -> Option<Self::Item> {
-        if let Some(row) = self.front.next() {
-            return Some(row);
+        match self.front.next() {
+            Some(stored) => {
+                let row = row::row::<_, _, Ordered>(stored);
+                Some(row.map_err(|error| self.ended_by(error)))
+            }
+            None => self.turn_page(Direction::Forward),
         }
-        self.read(Direction::Forward);
-        // (2)
-        self.front.next().or_else(|| self.back.next_back())
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
+        // The next row may be an error, which is the last item.
         let read = self.front.len() + self.back.len();
-        (read, self.unread.is_none().then_some(read))
+        (read.min(1), self.unread.is_none().then_some(read))
     }
 }
 
 impl<K: OrderedKey, V: DeserializeOwned> DoubleEndedIterator for Range<K, V> {
     #[inline]
     fn next_back(&mut self) -> Option<Self::Item> {
-        if let Some(row) = self.back.next() {
-            return Some(row);
+        match self.back.next() {
+            Some(stored) => {
+                let row = row::row::<_, _, Ordered>(stored);
+                Some(row.map_err(|error| self.ended_by(error)))
+            }
+            None => self.turn_page(Direction::Backward),
         }
-        self.read(Direction::Backward);
-        self.back.next().or_else(|| self.front.next_back())
     }
 }
 

@@ -105,7 +105,7 @@ pub(super) fn value<V: for<'v> Deserialize<'v>>(stored: Stored<'_>) -> Result<V,
 ///
 /// # Errors
 /// `WrongType`.
-#[inline]
+#[inline(always)]
 pub(super) fn row<K: OrderedKey, V: for<'v> Deserialize<'v>, O: Layout>(
     stored: Stored<'_>,
 ) -> Result<(K, V), Error> {
@@ -113,25 +113,6 @@ pub(super) fn row<K: OrderedKey, V: for<'v> Deserialize<'v>, O: Layout>(
         Some((key, value)) => Ok((key, value.read()?)),
         None => opened(&stored.view()),
     }
-}
-
-/// Appends a row, or the error of reading it. Returns whether it is a row.
-///
-/// Its parts are written to their places as they are read. A row that is returned first is copied
-/// from memory, and the copy waits until the stores of the parts are done.
-#[inline]
-pub(super) fn push<K: OrderedKey, V: for<'v> Deserialize<'v>, O: Layout>(
-    stored: Stored<'_>,
-    rows: &mut Vec<Row<K, V>>,
-) -> bool {
-    let read = match parts::<K, O>(&stored) {
-        Some((key, value)) => value.read().map(|value| rows.push(Ok((key, value)))),
-        None => opened(&stored.view()).map(|row| rows.push(Ok(row))),
-    };
-    let error = read.err();
-    let is_row = error.is_none();
-    rows.extend(error.map(Err));
-    is_row
 }
 
 /// The key and the value of a row, and the value's term.
