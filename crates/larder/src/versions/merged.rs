@@ -19,6 +19,7 @@ use super::undo_index::with_record;
 use crate::delegate::{delegate_order, delegate_positions};
 use crate::index::TableIndex;
 use crate::keys;
+use crate::resume_point::ResumePoint;
 use larder_index::{
     Batch, Chains, Container, Direction, Guard, Key, Lookup, Multi, Objects, Ranked, Start, Stats,
     Unique, Updater, Values, SHORT_VALUE,
@@ -337,18 +338,15 @@ impl MergeInput for dyn Multi {
 impl<I: MergeInput + ?Sized> Merged<I> {
     /// Counts the entries by a scan.
     fn count(&self) -> usize {
-        let guard = larder_index::pin();
+        let (guard, forward) = (larder_index::pin(), Direction::Forward);
         // The order doesn't matter for a number. Batches in any order are copied as they are.
         let mut batch = Batch::default().in_any_order();
-        let mut position = Vec::new();
-        self.scan_merged(&guard, Start::Edge, Direction::Forward, &mut batch);
-        let mut sum = batch.len();
-        while !batch.done {
-            // Continue where the last batch ended.
-            std::mem::swap(&mut position, &mut batch.resume);
-            let start = Start::At(&position);
-            self.scan_merged(&guard, start, Direction::Forward, &mut batch);
+        let (mut resume, mut sum) = (ResumePoint::Begin, 0);
+        while resume != ResumePoint::End {
+            let start = resume.start(Start::Edge, forward);
+            self.scan_merged(&guard, start, forward, &mut batch);
             sum += batch.len();
+            resume.move_past(&mut batch);
         }
         sum
     }
