@@ -204,7 +204,8 @@ pub(crate) fn merge(base: TableIndex, overrides: Overrides) -> TableIndex {
     }
 }
 
-/// What a merge needs of either kind of index.
+/// What a merge needs of either kind of index. The methods that are here are those of an index with
+/// at most one entry under a key: its positions are those of keys.
 pub(crate) trait MergeInput: Send + Sync {
     fn scan<'g>(
         &'g self,
@@ -214,19 +215,28 @@ pub(crate) trait MergeInput: Send + Sync {
         batch: &mut Batch<'g>,
     );
     /// The position of entry `i`, whose key is `key`.
-    fn entry_position(&self, batch: &Batch, i: usize, key: Key<'_>, out: &mut Vec<u8>);
+    fn entry_position(&self, _batch: &Batch, _i: usize, key: Key<'_>, out: &mut Vec<u8>) {
+        self.key_start(key, out);
+    }
     /// What the positions of all entries of a key begin with.
     fn key_start(&self, key: Key<'_>, out: &mut Vec<u8>);
     /// The prefix that the positions of all entries of one key share.
-    fn key_position<'p>(&self, position: &'p [u8]) -> &'p [u8];
+    fn key_position<'p>(&self, position: &'p [u8]) -> &'p [u8] {
+        position
+    }
     /// A position as bytes whose order is that of the scan.
-    fn comparable<'p>(&self, position: &'p [u8]) -> &'p [u8];
+    fn comparable<'p>(&self, position: &'p [u8]) -> &'p [u8] {
+        position
+    }
     /// The position from which a scan continues after all entries of a key.
     fn resume_after(&self, key: Key<'_>, direction: Direction, out: &mut Vec<u8>);
     /// Appends the entries that override a key, in the direction of the scan.
     fn push(&self, key: &[u8], value: Override<'_>, direction: Direction, batch: &mut Batch);
     /// Whether a key has at most one entry.
-    fn has_one_each(&self) -> bool;
+    #[inline]
+    fn has_one_each(&self) -> bool {
+        true
+    }
 }
 
 impl MergeInput for dyn Unique {
@@ -240,20 +250,8 @@ impl MergeInput for dyn Unique {
         Unique::scan(self, guard, start, direction, batch);
     }
 
-    fn entry_position(&self, _: &Batch, _: usize, key: Key<'_>, out: &mut Vec<u8>) {
-        self.position(key, out);
-    }
-
     fn key_start(&self, key: Key<'_>, out: &mut Vec<u8>) {
         self.position(key, out);
-    }
-
-    fn key_position<'p>(&self, position: &'p [u8]) -> &'p [u8] {
-        position
-    }
-
-    fn comparable<'p>(&self, position: &'p [u8]) -> &'p [u8] {
-        position
     }
 
     fn resume_after(&self, key: Key<'_>, direction: Direction, out: &mut Vec<u8>) {
@@ -269,11 +267,6 @@ impl MergeInput for dyn Unique {
         if let Override::Value(value) = value {
             batch.push(key, value);
         }
-    }
-
-    #[inline]
-    fn has_one_each(&self) -> bool {
-        true
     }
 }
 
