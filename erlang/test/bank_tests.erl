@@ -24,12 +24,7 @@ one_account_test() ->
     {accounts, 1, a_transfer_needs, 2} = try run(#{accounts => 1}) catch error:Reason -> Reason end.
 
 run(Options) ->
-    {Result, _Printed} = larder_test_io:capture(fun() ->
-        try {ok, bank:run(maps:merge(#{seconds => 1, tellers => 4}, Options))}
-        catch error:Reason -> {error, Reason}
-        end
-    end, []),
-    case Result of
-        {ok, Outcome} -> Outcome;
-        {error, Reason} -> error(Reason)
-    end.
+    {Outcome, _Printed} = larder_test_io:capture(fun() ->
+        bank:run(maps:merge(#{seconds => 1, tellers => 4}, Options))
+    end),
+    Outcome.

@@ -122,17 +122,9 @@ feed_test_() ->
         true = larder:expire(Tab, a, 0),
         wait_for(Tab, 0),
         true = larder:delete(Tab),
-        ?assertEqual([{insert, {a, 1}}, {expire, {a, 1}}, gone], events(Ref)),
+        ?assertEqual([{insert, {a, 1}}, {expire, {a, 1}}, gone], larder_test:events(Ref)),
         true = larder:unsubscribe(Ref)
     end).
-
-events(Ref) ->
-    receive
-        {larder, Ref, _, gone} -> [gone];
-        {larder, Ref, _, Event} -> [Event | events(Ref)]
-    after 10000 ->
-        error(no_message)
-    end.
 
 settings_test() ->
     Tab = larder:new(t, [{ttl, ?HOUR}]),

@@ -465,19 +465,7 @@ words_test_() ->
         S = larder:snapshot(T),
         B = larder:new(b, [{structure, judyesl}]),
         Spec = [{'_', [], ['$_']}],
-        [begin
-             Stack = try
-                         _ = apply(larder, Function, Args),
-                         error({no_error, Function, Args})
-                     catch
-                         error:badarg:At -> At
-                     end,
-             {_, Said} = lists:unzip(maps:to_list(larder:format_error(badarg, Stack))),
-             case re:run(lists:join("; ", Said), Text) of
-                 {match, _} -> ok;
-                 nomatch -> error({words, Function, Args, Said})
-             end
-         end || {Function, Args, Text} <- [
+        larder_test:is_said([
              {new, [x, [{index, [{v, 0, []}]}]], "index v: positions count from 1"},
              {new, [x, [{index, [{v, {nonsense, '$_'}, []}]}]], "index v: no function nonsense"},
              {new, [x, [{index, [{v, {self}, []}]}]], "index v: .*the row alone"},
@@ -507,7 +495,7 @@ words_test_() ->
              {index_select, [T, v, Spec, 0], "not a positive integer"},
              {index_select, [T, v, Spec, 1 bsl 70], "out of range"},
              {index_select, [nonsense], "not a continuation"},
-             {explain, [T, nonsense], "match spec"}]],
+             {explain, [T, nonsense], "match spec"}]),
         Unique = larder:new(u, [{ttl, infinity}, {index, [{v, 2, [unique]}]}]),
         true = larder:insert(Unique, [{1, #{}}, {2, #{a => 1}}, {3, 1}, {4, 2}]),
         larder_test:is_said(

@@ -13,7 +13,7 @@
 -export([sut/0, suts/0, other_suts/0, ensure_loaded/1, env/2, scaled/1,
          tc/3, tc/4, file/1, with_leak_check/2, check_property/3, try_property/3, census/1,
          wait_until/2, wait_until/1, in_a_node/4, in_a_node/5, is_said/1, dead_pid/0,
-         microseconds/1, median/1]).
+         events/1, microseconds/1, median/1]).
 
 %% @doc The module under test.
 -spec sut() -> module().
@@ -202,6 +202,16 @@ in_a_node(Flags, Module, Function, Args, Timeout) ->
 dead_pid() ->
     {Pid, Mon} = spawn_monitor(fun() -> ok end),
     receive {'DOWN', Mon, process, Pid, _} -> Pid end.
+
+%% @doc The events of a feed, up to the end of its table.
+-spec events(reference()) -> [term(), ...].
+events(Ref) ->
+    receive
+        {larder, Ref, _, gone} -> [gone];
+        {larder, Ref, _, Event} -> [Event | events(Ref)]
+    after 10000 ->
+        error(no_message)
+    end.
 
 %% @doc Microseconds that a fun takes, and its result.
 microseconds(Fun) ->

@@ -70,18 +70,10 @@ feed_test_() ->
         ?assertEqual(2, length(larder:tab2list(Snapshot))),
         true = larder:delete(Tab),
         ?assertMatch([{insert, {1, 1}}, {insert, {2, 2}}, {insert, {3, 3}}, {evict, {1, 1}},
-                      {insert, {4, 4}}, {evict, {2, 2}}, gone], events(Ref)),
+                      {insert, {4, 4}}, {evict, {2, 2}}, gone], larder_test:events(Ref)),
         true = larder:release(Snapshot),
         true = larder:unsubscribe(Ref)
     end).
-
-events(Ref) ->
-    receive
-        {larder, Ref, _, gone} -> [gone];
-        {larder, Ref, _, Event} -> [Event | events(Ref)]
-    after 10000 ->
-        error(no_message)
-    end.
 
 settings_test_() ->
     ?LEAK_FREE(begin

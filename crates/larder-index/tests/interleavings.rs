@@ -136,9 +136,8 @@ fn chained(hashes: Hashes) {
 fn chains_lose_nothing() {
     let _alone = alone();
     for hashes in [Hashes::One, Hashes::Good] {
-        check(&format!("chains: {hashes:?}"), &SMALL, move || {
-            chained(hashes)
-        });
+        let name = format!("chains: {hashes:?}");
+        check(&name, &SMALL, move || chained(hashes));
     }
     check("chains: histories", &SMALL, || {
         execution(Box::new(Chains::tiny()), 3, 4, 3, 5);

@@ -19,7 +19,7 @@ impl<'a> Machine<'a, '_> {
         match &head.form {
             HeadForm::Any => {
                 if let Some(slot) = head.whole {
-                    self.bind(slot, Val::Object);
+                    self.vars.set(slot, Val::Object);
                 }
                 true
             }
@@ -37,13 +37,6 @@ impl<'a> Machine<'a, '_> {
         }
     }
 
-    #[inline]
-    fn bind(&mut self, slot: u32, value: Val<'a>) {
-        if let Some(place) = self.vars.as_mut_slice().get_mut(slot as usize) {
-            *place = value;
-        }
-    }
-
     /// Runs the steps from the beginning of a run. Returns the rest of the run, if all steps match.
     fn steps(&mut self, steps: &'a [Step], run: &'a [u8]) -> Option<&'a [u8]> {
         let mut run = run;
@@ -57,9 +50,7 @@ impl<'a> Machine<'a, '_> {
     fn step(&mut self, step: Step, run: &'a [u8]) -> Option<&'a [u8]> {
         match step {
             step if step.is_plain() => step.plain(run, &self.constants, |slot, term| {
-                if let Some(place) = self.vars.as_mut_slice().get_mut(slot as usize) {
-                    *place = Val::Term(term);
-                }
+                self.vars.set(slot, Val::Term(term));
             }),
             Step::EqTerm(constant) => {
                 // Equal bytes are the same term. Different ones may be, if the term has several
@@ -103,7 +94,7 @@ impl<'a> Machine<'a, '_> {
             Step::RestSkip => self.rest(run).map(|(_, left)| left),
             Step::RestBind(slot) => {
                 let (value, left) = self.rest(run)?;
-                self.bind(slot, value);
+                self.vars.set(slot, value);
                 Some(left)
             }
             Step::RestEq(constant) => {

@@ -93,6 +93,14 @@ impl<'a> MachineValues<'a> {
         &mut self.0
     }
 
+    /// Replaces the value in a slot, if there is one.
+    #[inline]
+    pub(crate) fn set(&mut self, slot: u32, value: Val<'a>) {
+        if let Some(place) = self.0.get_mut(slot as usize) {
+            *place = value;
+        }
+    }
+
     /// Pushes a value.
     #[inline]
     pub(crate) fn push(&mut self, value: Val<'a>) {

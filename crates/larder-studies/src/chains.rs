@@ -37,10 +37,10 @@ pub(crate) struct ChainNode<W, M> {
     pub(crate) flags: M,
 }
 
-/// A place in a chain: the node before it ([`NIL`] at the beginning), and the node at it ([`NIL`]
-/// at the end).
+/// A position in a chain: the node before it ([`NIL`] at the beginning), and the node at it
+/// ([`NIL`] at the end).
 #[derive(Clone, Copy)]
-pub(crate) struct ChainPlace {
+pub(crate) struct ChainCursor {
     pub(crate) before: u32,
     pub(crate) at: u32,
 }
@@ -91,7 +91,7 @@ impl<W, M> Chains<W, M> {
 
     /// Step 1: finds the place of a position. Also returns whether there is a node at the position.
     #[inline]
-    pub(crate) fn find(&self, head: u32, position: &[u8]) -> (ChainPlace, bool) {
+    pub(crate) fn find(&self, head: u32, position: &[u8]) -> (ChainCursor, bool) {
         let (mut before, mut at) = (NIL, head);
         let mut found = false;
         while at != NIL {
@@ -107,22 +107,22 @@ impl<W, M> Chains<W, M> {
             }
             (before, at) = (at, node.next);
         }
-        (ChainPlace { before, at }, found)
+        (ChainCursor { before, at }, found)
     }
 
     /// The first place whose node doesn't satisfy `begins`, or the end.
-    pub(crate) fn past(&self, head: u32, begins: impl Fn(&ChainNode<W, M>) -> bool) -> ChainPlace {
+    pub(crate) fn past(&self, head: u32, begins: impl Fn(&ChainNode<W, M>) -> bool) -> ChainCursor {
         let (mut before, mut at) = (NIL, head);
         while at != NIL && begins(&self.nodes[at]) {
             (before, at) = (at, self.nodes[at].next);
         }
-        ChainPlace { before, at }
+        ChainCursor { before, at }
     }
 
     /// Sets the link of a place to `to`.
     #[must_use]
     #[inline]
-    pub(crate) fn link(&mut self, place: ChainPlace, to: u32) -> NewHead {
+    pub(crate) fn link(&mut self, place: ChainCursor, to: u32) -> NewHead {
         // The link to the first node is the head, which the caller stores.
         if place.before == NIL {
             return Some(to);
@@ -136,7 +136,7 @@ impl<W, M> Chains<W, M> {
     #[inline]
     pub(crate) fn insert(
         &mut self,
-        place: ChainPlace,
+        place: ChainCursor,
         position: &[u8],
         word: W,
         flags: M,
@@ -154,7 +154,7 @@ impl<W, M> Chains<W, M> {
 
     /// Step 2: unlinks and removes the node at a place.
     #[inline]
-    pub(crate) fn unlink(&mut self, place: ChainPlace) -> (ChainNode<W, M>, NewHead) {
+    pub(crate) fn unlink(&mut self, place: ChainCursor) -> (ChainNode<W, M>, NewHead) {
         // The node that follows takes its place.
         let next = self.nodes[place.at].next;
         let head = self.link(place, next);

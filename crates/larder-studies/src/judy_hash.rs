@@ -29,7 +29,7 @@
 //! When not to use it: for many writers, since there is one lock; for small tables, in which a
 //! plain hash table takes fewer steps; for traversals in key order.
 
-use crate::chains::{ChainPlace, Chains, NewHead};
+use crate::chains::{ChainCursor, Chains, NewHead};
 use crate::position::hash_of;
 use crate::sequential::{Act, Actor, Sequential, Visitor};
 use crate::slab::NIL;
@@ -78,7 +78,7 @@ impl<W> JudyHash<W> {
         }
     }
 
-    fn remove_at(&mut self, bucket: u64, place: ChainPlace) -> W {
+    fn remove_at(&mut self, bucket: u64, place: ChainCursor) -> W {
         let (node, head) = self.chains.unlink(place);
         self.set_head(bucket, head);
         node.word
@@ -127,7 +127,7 @@ impl<W: Send + Sync> Sequential<W> for JudyHash<W> {
         // The first node of the last bucket: its chain needn't be searched.
         let (bucket, head) = self.buckets.last()?;
         let (before, at) = (NIL, head as u32);
-        Some(self.remove_at(bucket, ChainPlace { before, at }))
+        Some(self.remove_at(bucket, ChainCursor { before, at }))
     }
 
     fn len(&self) -> usize {

@@ -43,7 +43,7 @@
 //! all entries are then in one chain.
 
 use crate::address::Address;
-use crate::chains::{ChainNode, ChainPlace, Chains, NewHead};
+use crate::chains::{ChainCursor, ChainNode, Chains, NewHead};
 use crate::position::hash_of;
 use crate::sequential::{Act, Actor, Sequential, Visitor};
 use crate::slab::NIL;
@@ -118,7 +118,7 @@ impl<W: Word> LinearHash<W> {
     }
 
     /// Steps 3 and 4 of an insert.
-    fn insert_at(&mut self, bucket: usize, place: ChainPlace, position: &[u8], word: W) {
+    fn insert_at(&mut self, bucket: usize, place: ChainCursor, position: &[u8], word: W) {
         if self.segments.is_empty() {
             self.add_segment();
         }
@@ -153,14 +153,14 @@ impl<W: Word> LinearHash<W> {
     }
 
     /// Steps 3 and 4 of a removal.
-    fn remove_at(&mut self, bucket: usize, place: ChainPlace) -> W {
+    fn remove_at(&mut self, bucket: usize, place: ChainCursor) -> W {
         let word = self.unlink(bucket, place).word;
         self.settle(false);
         word
     }
 
     /// Unlinks a node, and removes it.
-    fn unlink(&mut self, bucket: usize, place: ChainPlace) -> ChainNode<W, NodeFlags> {
+    fn unlink(&mut self, bucket: usize, place: ChainCursor) -> ChainNode<W, NodeFlags> {
         let (node, head) = self.chains.unlink(place);
         self.set_head(bucket, head);
         node
@@ -254,7 +254,7 @@ impl<W: Word> LinearHash<W> {
                 let next = self.chains[at].next;
                 if self.chains[at].flags.kept {
                     // The predecessor stays the same, since the node between is gone.
-                    self.unkeep(bucket, ChainPlace { before, at });
+                    self.unkeep(bucket, ChainCursor { before, at });
                 } else {
                     self.chains[at].flags.listed = false;
                     before = at;
@@ -277,14 +277,14 @@ impl<W: Word> LinearHash<W> {
     }
 
     /// Removes a kept node.
-    fn unkeep(&mut self, bucket: usize, place: ChainPlace) {
+    fn unkeep(&mut self, bucket: usize, place: ChainCursor) {
         let node = self.unlink(bucket, place);
         self.kept.0 -= 1;
         self.kept.1 -= node.word.heap_bytes();
     }
 
     /// Step 3 of a removal in a fixed table: makes the node a kept one.
-    fn keep_at(&mut self, bucket: usize, place: ChainPlace) {
+    fn keep_at(&mut self, bucket: usize, place: ChainCursor) {
         let node = &mut self.chains[place.at];
         // The node stays in the chain, with its word. Lookups and scans don't see it.
         node.flags.kept = true;
@@ -299,7 +299,7 @@ impl<W: Word> LinearHash<W> {
     }
 
     /// Step 3 of an insert at a position that has a kept node: makes it an entry with this word.
-    fn put_kept(&mut self, place: ChainPlace, word: W) {
+    fn put_kept(&mut self, place: ChainCursor, word: W) {
         let node = &mut self.chains[place.at];
         node.flags.kept = false;
         let old = std::mem::replace(&mut node.word, word);
@@ -322,7 +322,7 @@ impl<W: Word> LinearHash<W> {
         let (before, at) = (NIL, self.head(bucket));
         if at != NIL {
             // The first of its chain: nothing is before it.
-            let place = ChainPlace { before, at };
+            let place = ChainCursor { before, at };
             if self.chains[at].flags.kept {
                 // A kept node is not an entry. Remove it without reporting it.
                 self.unkeep(bucket, place);

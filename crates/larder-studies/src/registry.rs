@@ -42,257 +42,114 @@ impl Structure {
     }
 }
 
-const READER_GROUPS: Choice = Choice {
-    name: "reader_groups",
-    range: Range::Int(1, 1024, 1),
-    about: "the number of groups of readers; those of different groups don't share a cache line, and a writer takes one lock per group",
-};
+/// An option.
+const fn choice(name: &'static str, range: Range, about: &'static str) -> Choice {
+    Choice { name, range, about }
+}
 
+#[rustfmt::skip]
+const READER_GROUPS: Choice = choice("reader_groups", Range::Int(1, 1024, 1), "the number of groups of readers; those of different groups don't share a cache line, and a writer takes one lock per group");
+
+#[rustfmt::skip]
 const AVL: &[Choice] = &[
-    Choice {
-        name: "static_stack",
-        range: Range::Flag(true),
-        about: "whether next and prev continue with the stack of the last one",
-    },
+    choice("static_stack", Range::Flag(true), "whether next and prev continue with the stack of the last one"),
     READER_GROUPS,
 ];
 
+#[rustfmt::skip]
 const BTREE: &[Choice] = &[
-    Choice {
-        name: "m",
-        range: Range::Int(3, 1024, 4),
-        about: "the maximum number of children of a node",
-    },
+    choice("m", Range::Int(3, 1024, 4), "the maximum number of children of a node"),
     READER_GROUPS,
 ];
 
+#[rustfmt::skip]
 const LINEAR_HASH: &[Choice] = &[
-    Choice {
-        name: "chain",
-        range: Range::Int(1, 1024, 1),
-        about: "the number of entries per bucket at which the table grows: 6 in 2003, 1 today",
-    },
-    Choice {
-        name: "locks",
-        range: Range::IntOrAuto(0, 8192, 0),
-        about: "the number of locks for parts of the table, rounded down to a power of two: 16 in R11B, 64 later, auto as in OTP 25; 0 is one lock for the whole table",
-    },
+    choice("chain", Range::Int(1, 1024, 1), "the number of entries per bucket at which the table grows: 6 in 2003, 1 today"),
+    choice("locks", Range::IntOrAuto(0, 8192, 0), "the number of locks for parts of the table, rounded down to a power of two: 16 in R11B, 64 later, auto as in OTP 25; 0 is one lock for the whole table"),
     READER_GROUPS,
 ];
 
+#[rustfmt::skip]
 const CATREE: &[Choice] = &[
-    Choice {
-        name: "over",
-        range: Range::OneOf(&["avl", "btree", "judysl", "judyesl"]),
-        about: "the structure of its bases",
-    },
-    Choice {
-        name: "m",
-        range: Range::Int(3, 1024, 4),
-        about: "the maximum number of children of a node, if the bases are B-trees",
-    },
-    Choice {
-        name: "contended",
-        range: Range::Int(0, 1_000_000, 250),
-        about: "added to a base's count by a writer that had to wait",
-    },
-    Choice {
-        name: "quiet",
-        range: Range::Int(-1_000_000, 1_000_000, -1),
-        about: "added by a writer that didn't have to wait",
-    },
-    Choice {
-        name: "more_than_one",
-        range: Range::Int(-1_000_000, 0, -10),
-        about: "added by a scan that continues after the base",
-    },
-    Choice {
-        name: "high",
-        range: Range::Int(-1_000_000, 1_000_000, 1_000),
-        about: "a base is split above this count",
-    },
-    Choice {
-        name: "low",
-        range: Range::Int(-1_000_000, 1_000_000, -1_000),
-        about: "a base is joined with its neighbour below this count",
-    },
-    Choice {
-        name: "clamp",
-        range: Range::Int(1, 1_000_000, 20_000),
-        about: "the maximum of a count; its negative is the minimum",
-    },
-    Choice {
-        name: "depth",
-        range: Range::Int(0, 64, 16),
-        about: "the maximum number of routes on a path",
-    },
-    Choice {
-        name: "random_join",
-        range: Range::Flag(true),
-        about: "whether one of 512 writes, at random, adds -500, too",
-    },
+    choice("over", Range::OneOf(&["avl", "btree", "judysl", "judyesl"]), "the structure of its bases"),
+    choice("m", Range::Int(3, 1024, 4), "the maximum number of children of a node, if the bases are B-trees"),
+    choice("contended", Range::Int(0, 1_000_000, 250), "added to a base's count by a writer that had to wait"),
+    choice("quiet", Range::Int(-1_000_000, 1_000_000, -1), "added by a writer that didn't have to wait"),
+    choice("more_than_one", Range::Int(-1_000_000, 0, -10), "added by a scan that continues after the base"),
+    choice("high", Range::Int(-1_000_000, 1_000_000, 1_000), "a base is split above this count"),
+    choice("low", Range::Int(-1_000_000, 1_000_000, -1_000), "a base is joined with its neighbour below this count"),
+    choice("clamp", Range::Int(1, 1_000_000, 20_000), "the maximum of a count; its negative is the minimum"),
+    choice("depth", Range::Int(0, 64, 16), "the maximum number of routes on a path"),
+    choice("random_join", Range::Flag(true), "whether one of 512 writes, at random, adds -500, too"),
 ];
 
+#[rustfmt::skip]
 const LFCATREE: &[Choice] = &[
-    Choice {
-        name: "high",
-        range: Range::Int(-1_000_000, 1_000_000, 1_000),
-        about: "a leaf is split above this contention count, which is 20000 at most",
-    },
-    Choice {
-        name: "low",
-        range: Range::Int(-1_000_000, 1_000_000, -1_000),
-        about: "a leaf is joined with its neighbour below this count, which is -20000 at least",
-    },
+    choice("high", Range::Int(-1_000_000, 1_000_000, 1_000), "a leaf is split above this contention count, which is 20000 at most"),
+    choice("low", Range::Int(-1_000_000, 1_000_000, -1_000), "a leaf is joined with its neighbour below this count, which is -20000 at least"),
 ];
 
-const SPLIT_ORDERED: &[Choice] = &[Choice {
-    name: "load",
-    range: Range::Int(1, 1024, 2),
-    about: "the number of entries per bucket at which the number of buckets doubles",
-}];
+#[rustfmt::skip]
+const SPLIT_ORDERED: &[Choice] = &[
+    choice("load", Range::Int(1, 1024, 2), "the number of entries per bucket at which the number of buckets doubles"),
+];
 
+#[rustfmt::skip]
 const LOCKFREE_HASH: &[Choice] = &[
-    Choice {
-        name: "buckets",
-        range: Range::Int(1, 1 << 24, 1 << 12),
-        about: "the number of buckets, which never changes, rounded up to a power of two: about as many as there will be keys",
-    },
-    Choice {
-        name: "chain",
-        range: Range::Int(1, 1_000_000, 64),
-        about: "the average number of objects per bucket at which the table is full",
-    },
+    choice("buckets", Range::Int(1, 1 << 24, 1 << 12), "the number of buckets, which never changes, rounded up to a power of two: about as many as there will be keys"),
+    choice("chain", Range::Int(1, 1_000_000, 64), "the average number of objects per bucket at which the table is full"),
 ];
 
+#[rustfmt::skip]
 const JUDYL_HASH: &[Choice] = &[
-    Choice {
-        name: "bits",
-        range: Range::Int(1, 48, 32),
-        about: "the number of bits of the hash that are the number of a bucket; only buckets with entries take memory",
-    },
+    choice("bits", Range::Int(1, 48, 32), "the number of bits of the hash that are the number of a bucket; only buckets with entries take memory"),
     READER_GROUPS,
 ];
 
-static ALL: &[Structure] = &[
-    Structure {
-        name: "avl",
-        aliases: &[],
-        ordered: true,
-        options: AVL,
-        about: "an AVL tree under one lock, as ordered_set was up to OTP 21: to compare with, or for small tables with one writer",
-        one: avl,
-        many: avl,
-    },
-    Structure {
-        name: "btree",
-        aliases: &[],
-        ordered: true,
-        options: BTREE,
-        about: "a B-tree under one lock, as in the study of 2003: for small ordered tables with one writer; try m = 32",
-        one: btree,
-        many: btree,
-    },
-    Structure {
-        name: "catree",
-        aliases: &[],
-        ordered: true,
-        options: CATREE,
-        about: "a contention-adapting tree, as ordered_set with write concurrency since OTP 22: for ordered tables with many writers",
-        one: catree,
-        many: catree,
-    },
-    Structure {
-        name: "lfcatree",
-        aliases: &[],
-        ordered: true,
-        options: LFCATREE,
-        about: "a contention-adapting tree whose leaves never change: for ordered tables that many read and scan while others write",
-        one: lfcatree,
-        many: lfcatree,
-    },
-    Structure {
-        name: "relaxed_avl",
-        aliases: &[],
-        ordered: true,
-        options: &[],
-        about: "Bronson's AVL tree with relaxed balance: lookups take no lock, batches of scans are atomic; for ordered tables in cache that many read and write and few scan",
-        one: relaxed_avl,
-        many: relaxed_avl,
-    },
-    Structure {
-        name: "skiplist",
-        aliases: &[],
-        ordered: true,
-        options: &[],
-        about: "a lazy skip list, as in the study of 2013: lookups take no lock; for ordered tables in cache that many read and some write",
-        one: skiplist,
-        many: skiplist,
-    },
-    Structure {
-        name: "linear_hash",
-        aliases: &[],
-        ordered: false,
-        options: LINEAR_HASH,
-        about: "linear hashing as in set and bag of OTP, with one lock or many: to compare with, at any of its releases' settings",
-        one: linear_hash,
-        many: linear_hash,
-    },
-    Structure {
-        name: "split_ordered",
-        aliases: &[],
-        ordered: false,
-        options: SPLIT_ORDERED,
-        about: "one lock-free list in split order, which grows: for tables in cache that many threads read and write",
-        one: split_ordered,
-        many: split_ordered,
-    },
-    Structure {
-        name: "lockfree_hash",
-        aliases: &[],
-        ordered: false,
-        options: LOCKFREE_HASH,
-        about: "Michael's lock-free buckets, whose number never changes: for tables whose size is known",
-        one: lockfree_hash,
-        many: lockfree_hash,
-    },
-    Structure {
-        name: "judyl_hash",
-        aliases: &["judyeh"],
-        ordered: false,
-        options: JUDYL_HASH,
-        about: "2^32 hash buckets in a JudyL array under one lock, as judyeh in the study of 2003: for large tables with one writer that never resize",
-        one: judyl_hash,
-        many: judyl_hash,
-    },
-    Structure {
-        name: "judysl",
-        aliases: &[],
-        ordered: true,
-        options: &[READER_GROUPS],
-        about: "a Judy array over zero-terminated strings under one lock, ordered: for many keys without zero bytes that begin alike",
-        one: judysl,
-        many: judysl,
-    },
-    Structure {
-        name: "judyesl",
-        aliases: &[],
-        ordered: true,
-        options: &[READER_GROUPS],
-        about: "a Judy array over strings of any bytes under one lock, ordered: for many keys that begin alike, numbers and tuples among them",
-        one: judyesl,
-        many: judyesl,
-    },
-    Structure {
-        name: "chained",
-        aliases: &[],
-        ordered: false,
-        options: &[READER_GROUPS],
-        about: "hashbrown under one lock: for one writer and tables that are looked up and seldom traversed",
-        one: chained,
-        many: chained,
-    },
-];
+/// A structure each: its name, which is that of the function that makes it, whether it can sort by
+/// keys, its options, and its description.
+macro_rules! structures {
+    ($($name:ident $(or $alias:literal)?, ordered: $ordered:literal, $options:expr, $about:literal;)*) => {
+        &[$(Structure {
+            name: stringify!($name),
+            aliases: &[$($alias)?],
+            ordered: $ordered,
+            options: $options,
+            about: $about,
+            one: $name,
+            many: $name,
+        }),*]
+    };
+}
+
+static ALL: &[Structure] = structures! {
+    avl, ordered: true, AVL,
+        "an AVL tree under one lock, as ordered_set was up to OTP 21: to compare with, or for small tables with one writer";
+    btree, ordered: true, BTREE,
+        "a B-tree under one lock, as in the study of 2003: for small ordered tables with one writer; try m = 32";
+    catree, ordered: true, CATREE,
+        "a contention-adapting tree, as ordered_set with write concurrency since OTP 22: for ordered tables with many writers";
+    lfcatree, ordered: true, LFCATREE,
+        "a contention-adapting tree whose leaves never change: for ordered tables that many read and scan while others write";
+    relaxed_avl, ordered: true, &[],
+        "Bronson's AVL tree with relaxed balance: lookups take no lock, batches of scans are atomic; for ordered tables in cache that many read and write and few scan";
+    skiplist, ordered: true, &[],
+        "a lazy skip list, as in the study of 2013: lookups take no lock; for ordered tables in cache that many read and some write";
+    linear_hash, ordered: false, LINEAR_HASH,
+        "linear hashing as in set and bag of OTP, with one lock or many: to compare with, at any of its releases' settings";
+    split_ordered, ordered: false, SPLIT_ORDERED,
+        "one lock-free list in split order, which grows: for tables in cache that many threads read and write";
+    lockfree_hash, ordered: false, LOCKFREE_HASH,
+        "Michael's lock-free buckets, whose number never changes: for tables whose size is known";
+    judyl_hash or "judyeh", ordered: false, JUDYL_HASH,
+        "2^32 hash buckets in a JudyL array under one lock, as judyeh in the study of 2003: for large tables with one writer that never resize";
+    judysl, ordered: true, &[READER_GROUPS],
+        "a Judy array over zero-terminated strings under one lock, ordered: for many keys without zero bytes that begin alike";
+    judyesl, ordered: true, &[READER_GROUPS],
+        "a Judy array over strings of any bytes under one lock, ordered: for many keys that begin alike, numbers and tuples among them";
+    chained, ordered: false, &[READER_GROUPS],
+        "hashbrown under one lock: for one writer and tables that are looked up and seldom traversed";
+};
 
 fn avl<W: Word>(chosen: &Chosen) -> Box<dyn Scheme<W>> {
     // A structure for one thread, under one lock.

@@ -31,8 +31,8 @@ struct Chunk<T> {
 }
 
 impl<T> Chunk<T> {
-    fn has_room(&self) -> bool {
-        self.free != NIL || self.slots.len() < SLOTS
+    fn is_full(&self) -> bool {
+        self.free == NIL && self.slots.len() >= SLOTS
     }
 }
 
@@ -93,7 +93,7 @@ impl<T> Slab<T> {
             chunk.slots.len() as u32 - 1
         };
         // The chunk is full now, and was the last one of `open`.
-        if !chunk.has_room() {
+        if chunk.is_full() {
             self.open.pop();
         }
         at << BITS | slot
@@ -119,7 +119,7 @@ impl<T> Slab<T> {
         let (at, slot) = (id >> BITS, id & (SLOTS as u32 - 1));
         let chunk = &mut self.chunks[at as usize];
         // A full chunk gets room again.
-        if !chunk.has_room() {
+        if chunk.is_full() {
             self.open.push(at);
         }
         let free = SlabSlot::Free(chunk.free);

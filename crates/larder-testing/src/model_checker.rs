@@ -173,11 +173,12 @@ pub fn history<S: Subject + 'static>(subject: S, threads: usize, steps: u64) -> 
     subject
 }
 
-/// Whether `f` panics, with the fault planted. What it prints is of no use to anybody, but that it
-/// found something.
-pub fn finds(fault: Fault, f: impl FnOnce()) -> bool {
+/// Whether `f` panics in an execution of the searches, with the fault planted. What it prints is of
+/// no use to anybody, but that it found something.
+pub fn finds(fault: Fault, searches: &[Search], f: impl Fn() + Send + Sync + 'static) -> bool {
     plant(fault, true);
-    let found = catch_unwind(AssertUnwindSafe(f)).is_err();
+    let checked = || check("a planted fault", searches, f);
+    let found = catch_unwind(AssertUnwindSafe(checked)).is_err();
     plant(fault, false);
     found
 }

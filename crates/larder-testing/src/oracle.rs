@@ -196,24 +196,6 @@ impl Unique for OracleUnique {
     }
 }
 
-impl Container for OracleUnique {
-    fn free_some(&self, _guard: &Guard, limit: usize, f: &mut dyn FnMut(&[u8])) -> bool {
-        pop(&mut self.map.lock(), limit, f)
-    }
-
-    fn len(&self) -> usize {
-        self.map.lock().len()
-    }
-
-    fn memory(&self) -> usize {
-        size_of::<Self>() + held(&self.map.lock())
-    }
-
-    fn stats(&self) -> Stats {
-        Stats::default()
-    }
-}
-
 /// One lock over an ordered map, as a `Multi`. A position is hash, key, and the number of the
 /// arrival (8 bytes, big endian).
 #[derive(Debug, Default)]
@@ -352,20 +334,26 @@ impl Multi for OracleMulti {
     }
 }
 
-impl Container for OracleMulti {
-    fn free_some(&self, _guard: &Guard, limit: usize, f: &mut dyn FnMut(&[u8])) -> bool {
-        pop(&mut self.map.lock(), limit, f)
-    }
+macro_rules! container {
+    ($($index:ty),*) => {$(
+        impl Container for $index {
+            fn free_some(&self, _guard: &Guard, limit: usize, f: &mut dyn FnMut(&[u8])) -> bool {
+                pop(&mut self.map.lock(), limit, f)
+            }
 
-    fn len(&self) -> usize {
-        self.map.lock().len()
-    }
+            fn len(&self) -> usize {
+                self.map.lock().len()
+            }
 
-    fn memory(&self) -> usize {
-        size_of::<Self>() + held(&self.map.lock())
-    }
+            fn memory(&self) -> usize {
+                size_of::<Self>() + held(&self.map.lock())
+            }
 
-    fn stats(&self) -> Stats {
-        Stats::default()
-    }
+            fn stats(&self) -> Stats {
+                Stats::default()
+            }
+        }
+    )*};
 }
+
+container!(OracleUnique, OracleMulti);

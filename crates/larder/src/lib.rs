@@ -79,6 +79,7 @@ mod programs;
 mod raw;
 mod read_ahead;
 mod reclaim;
+mod resume_point;
 mod scan;
 mod store;
 mod stored;

@@ -344,10 +344,10 @@ impl Store {
 
     /// Whether there is room for this number of additional objects, whatever their sizes.
     /// Concurrent inserts and deletes are not taken into account.
-    pub(crate) fn has_room_for(&self, more: usize) -> bool {
+    pub(crate) fn has_capacity_for(&self, more: usize) -> bool {
         // The quota has the precise limits. A structure only has a number of objects.
         match (self.limit(), self.quota()) {
-            (_, Some(quota)) => quota.has_room_for(self.objects.count.get(), more),
+            (_, Some(quota)) => quota.has_capacity_for(self.objects.count.get(), more),
             (usize::MAX, None) => true,
             (limit, None) => more <= limit.saturating_sub(self.index.len()),
         }
@@ -368,9 +368,8 @@ impl Store {
     pub(crate) fn refuses(&self, need: SpaceNeeded) -> bool {
         match self.quota() {
             Some(quota) => quota.refuses(self.objects.count.get(), need),
-            None => {
-                usize::try_from(need.objects).is_ok_and(|more| more > 0 && !self.has_room_for(more))
-            }
+            None => usize::try_from(need.objects)
+                .is_ok_and(|more| more > 0 && !self.has_capacity_for(more)),
         }
     }
 

@@ -37,6 +37,8 @@ fn tables(ordered: bool, structure: Option<&'static str>, threads: usize, steps:
 }
 
 const SEARCH: [Search; 2] = [Search::Random(400), Search::Pct(300)];
+/// Finds a planted fault.
+const FAULT: [Search; 1] = [Search::Random(20_000)];
 
 #[test]
 fn operations_lists_and_clearing() {
@@ -51,13 +53,11 @@ fn operations_lists_and_clearing() {
         },
     ];
     for ordered in [false, true] {
-        let name = format!("tables, ordered: {ordered}");
-        check(&format!("{name}: two threads"), &small, move || {
-            tables(ordered, None, 2, 3)
-        });
-        check(&format!("{name}: three threads"), &SEARCH, move || {
-            tables(ordered, None, 3, 5)
-        });
+        let kind = format!("tables, ordered: {ordered}");
+        let name = format!("{kind}: two threads");
+        check(&name, &small, move || tables(ordered, None, 2, 3));
+        let name = format!("{kind}: three threads");
+        check(&name, &SEARCH, move || tables(ordered, None, 3, 5));
     }
     for structure in structures() {
         let ordered = structure.types.contains(&"ordered_set");
@@ -76,11 +76,8 @@ fn operations_lists_and_clearing() {
 #[test]
 fn a_write_that_does_not_revalidate_is_found() {
     let _alone = alone();
-    assert!(finds(Fault::NotRevalidated, || {
-        check("a planted fault", &[Search::Random(20_000)], || {
-            tables(false, None, 3, 6)
-        });
-    }));
+    let program = || tables(false, None, 3, 6);
+    assert!(finds(Fault::NotRevalidated, &FAULT, program));
 }
 
 /// An object of a list that an operation on its key inserts out of turn, and the list once more,
@@ -88,11 +85,8 @@ fn a_write_that_does_not_revalidate_is_found() {
 #[test]
 fn an_object_that_is_not_noted_is_found() {
     let _alone = alone();
-    assert!(finds(Fault::Unsettled, || {
-        check("a planted fault", &[Search::Random(20_000)], || {
-            tables(false, None, 3, 6)
-        });
-    }));
+    let program = || tables(false, None, 3, 6);
+    assert!(finds(Fault::Unsettled, &FAULT, program));
 }
 
 /// Not a test: histories of real threads, with the fault planted. Run by
@@ -416,9 +410,6 @@ fn feeds() {
 #[test]
 fn a_look_for_followers_that_is_too_early_is_found() {
     let _alone = alone();
-    assert!(finds(Fault::EarlyLook, || {
-        check("a planted fault", &[Search::Pct(20_000)], || {
-            mirror(false, true)
-        });
-    }));
+    let search = [Search::Pct(20_000)];
+    assert!(finds(Fault::EarlyLook, &search, || mirror(false, true)));
 }

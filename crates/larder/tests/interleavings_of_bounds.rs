@@ -125,27 +125,18 @@ fn a_row_that_was_found_expired_stays_absent() {
 #[test]
 fn a_read_with_a_stale_time_is_found() {
     let _alone = alone();
-    assert!(finds(Fault::StaleTime, || {
-        check(
-            "a planted fault",
-            &[Search::Random(20_000)],
-            reads_of_an_idle_row,
-        );
-    }));
+    let search = [Search::Random(20_000)];
+    assert!(finds(Fault::StaleTime, &search, reads_of_an_idle_row));
 }
 
 /// A timer that removes what is under its key, whatever time that has, is found.
 #[test]
 fn an_expiry_of_a_fresh_row_is_found() {
     let _alone = alone();
-    assert!(finds(Fault::FreshExpired, || {
-        check("a planted fault", &[Search::Random(5_000)], a_fresh_row);
-    }));
-    assert!(finds(Fault::FreshExpired, || {
-        check("a planted fault", &[Search::Random(20_000)], || {
-            tables(false, 3, 5);
-        });
-    }));
+    let [few, many] = [5_000, 20_000].map(|most| [Search::Random(most)]);
+    assert!(finds(Fault::FreshExpired, &few, a_fresh_row));
+    let program = || tables(false, 3, 5);
+    assert!(finds(Fault::FreshExpired, &many, program));
 }
 
 /// A write is not refused for a row that has expired, whoever is about to remove that.
@@ -258,13 +249,9 @@ fn an_eviction_of_a_fresh_row_is_found() {
     let _alone = alone();
     for evict in [Evict::Lru, Evict::TinyLfu, Evict::Sieve] {
         for value in [1, 0] {
-            let is_found = finds(Fault::FreshEvicted, || {
-                check(
-                    "a planted fault",
-                    &[Search::Pct(20_000), Search::Random(20_000)],
-                    move || a_fresh_row_in_a_full_table(evict, value),
-                );
-            });
+            let search = [Search::Pct(20_000), Search::Random(20_000)];
+            let program = move || a_fresh_row_in_a_full_table(evict, value);
+            let is_found = finds(Fault::FreshEvicted, &search, program);
             assert!(is_found, "{evict:?}, {value}");
         }
     }

@@ -346,31 +346,22 @@ fn added(kind: &'static str, unique: bool) {
 fn rows_and_entries_agree() {
     let _alone = alone();
     for kind in KINDS {
-        check(&format!("a row of an indexed {kind}"), &SEARCH, move || {
-            one_instant(kind)
-        });
-        check(
-            &format!("a value read in parts, {kind}"),
-            &SEARCH,
-            move || in_parts(kind),
-        );
+        let name = format!("a row of an indexed {kind}");
+        check(&name, &SEARCH, move || one_instant(kind));
+        let name = format!("a value read in parts, {kind}");
+        check(&name, &SEARCH, move || in_parts(kind));
         for unique in [false, true] {
             let name = format!("an index added to a {kind}, unique: {unique}");
             check(&name, &SEARCH, move || added(kind, unique));
         }
     }
     for kind in ["set", "ordered_set"] {
-        check(&format!("two values in a {kind}"), &SEARCH, move || {
-            one_of_two(kind)
-        });
-        check(
-            &format!("a move within a range, {kind}"),
-            &SEARCH,
-            move || moved_in_range(kind),
-        );
-        check(&format!("views of an indexed {kind}"), &SEARCH, move || {
-            selected_in_views(kind)
-        });
+        let name = format!("two values in a {kind}");
+        check(&name, &SEARCH, move || one_of_two(kind));
+        let name = format!("a move within a range, {kind}");
+        check(&name, &SEARCH, move || moved_in_range(kind));
+        let name = format!("views of an indexed {kind}");
+        check(&name, &SEARCH, move || selected_in_views(kind));
     }
 }
 
@@ -378,11 +369,8 @@ fn rows_and_entries_agree() {
 fn unique_values_are_unique() {
     let _alone = alone();
     for kind in KINDS {
-        check(
-            &format!("a value of two rows in a {kind}"),
-            &SEARCH,
-            move || one_value(kind),
-        );
+        let name = format!("a value of two rows in a {kind}");
+        check(&name, &SEARCH, move || one_value(kind));
         for by_list in [false, true] {
             let name = format!("a claim given back in a {kind}, by a list: {by_list}");
             check(&name, &SEARCH, move || given_back(kind, by_list));
@@ -391,11 +379,8 @@ fn unique_values_are_unique() {
     for kind in ["set", "bag"] {
         let name = format!("a value of a {kind} in snapshots");
         check(&name, &SEARCH, move || one_in_snapshots(kind));
-        check(
-            &format!("a value of a {kind} passed on"),
-            &SEARCH,
-            move || passed_on(kind),
-        );
+        let name = format!("a value of a {kind} passed on");
+        check(&name, &SEARCH, move || passed_on(kind));
     }
 }
 
@@ -403,10 +388,7 @@ fn unique_values_are_unique() {
 fn faults_are_found() {
     let _alone = alone();
     let fault = |fault, program: fn()| {
-        assert!(
-            finds(fault, move || check("a planted fault", &FAULT, program)),
-            "{fault:?}"
-        );
+        assert!(finds(fault, &FAULT, program), "{fault:?}");
     };
     fault(Fault::LeftEntry, || one_instant("set"));
     fault(Fault::UncountedMove, || one_of_two("ordered_set"));

@@ -477,30 +477,19 @@ fn transactions_are_serialisable() {
             check(&name, &SEARCH, move || phantom(kind, look));
         }
         for by_operations in [false, true] {
-            check(
-                &format!("commits of a {kind}, by halves, of operations: {by_operations}"),
-                &SEARCH,
-                move || halves(kind, by_operations),
-            );
+            let name = format!("commits of a {kind}, by halves, of operations: {by_operations}");
+            check(&name, &SEARCH, move || halves(kind, by_operations));
         }
-        check(&format!("operations on a {kind}"), &SEARCH, move || {
-            skew_of_operations(kind)
-        });
-        check(
-            &format!("operations on a {kind} that is emptied"),
-            &SEARCH,
-            move || operations_and(kind, Writer::Clear),
-        );
+        let name = format!("operations on a {kind}");
+        check(&name, &SEARCH, move || skew_of_operations(kind));
+        let name = format!("operations on a {kind} that is emptied");
+        check(&name, &SEARCH, move || operations_and(kind, Writer::Clear));
     }
     for kind in ["set", "ordered_set"] {
-        check(&format!("additions in a {kind}"), &SEARCH, move || {
-            additions(kind)
-        });
-        check(
-            &format!("operations on a {kind}, and a list"),
-            &SEARCH,
-            move || operations_and(kind, Writer::List),
-        );
+        let name = format!("additions in a {kind}");
+        check(&name, &SEARCH, move || additions(kind));
+        let name = format!("operations on a {kind}, and a list");
+        check(&name, &SEARCH, move || operations_and(kind, Writer::List));
     }
 }
 
@@ -525,10 +514,7 @@ fn a_commit_that_is_seen_by_halves_is_found() {
 fn faults_are_found() {
     let _alone = alone();
     let fault = |fault, program: fn()| {
-        assert!(
-            finds(fault, move || check("a planted fault", &FAULT, program)),
-            "{fault:?}"
-        );
+        assert!(finds(fault, &FAULT, program), "{fault:?}");
     };
     // What an execution that fails leaves behind may hide the rarest faults: they come first.
     fault(Fault::OneLook, || {
@@ -544,8 +530,7 @@ fn faults_are_found() {
     fault(Fault::KeysUnlocked, || skew_of_operations("set"));
     fault(Fault::Phantom, || phantom("ordered_set", Look::Scan));
     fault(Fault::UncountedEntry, || phantom("set", Look::Index));
-    assert!(finds(Fault::ListPasses, || {
-        let search = [Search::Deep(200_000, 5)];
-        check("a planted fault", &search, || list_and_write("set"));
-    }));
+    let search = [Search::Deep(200_000, 5)];
+    let program = || list_and_write("set");
+    assert!(finds(Fault::ListPasses, &search, program));
 }

@@ -20,13 +20,13 @@
 //! 6. Retire the objects that were removed. This may free arbitrary garbage, so no lock is held.
 //!
 //! ```text
-//!  find_locked ─→ put_at ─→ in place                         3
-//!                       ├─→ shorten_prefix ─→ replace         3, the prefix
-//!                       ├─→ make_room ─→ compact_and_put      3a
-//!                       │            └─→ rebuild ─→ replace   3b
-//!                       │                        └─→ split    3c
-//!                       └─→ split_early                       writers often wait here
-//!  find_present ─→ remove_at ─→ reclaim_space ─→ shrink, merge     4
+//!  find_locked ─→ put_at ─→ in place                               3
+//!                       ├─→ shorten_prefix ─→ replace               3, the prefix
+//!                       ├─→ handle_overflow ─→ compact_and_put      3a
+//!                       │                  └─→ rebuild ─→ replace   3b
+//!                       │                              └─→ split    3c
+//!                       └─→ split_early                             writers often wait here
+//!  find_present ─→ remove_at ─→ reclaim_space ─→ shrink, merge      4
 //! ```
 //!
 //! Invariants:
@@ -619,7 +619,7 @@ impl BPlusTree {
         };
         if !done {
             // (3a) to (3c) There was no room, and no entry has been changed yet.
-            self.make_room(guard, at, leaf, stored, run_length);
+            self.handle_overflow(guard, at, leaf, stored, run_length);
         } else {
             self.finish_in_place(guard, at, leaf, contention);
         }
@@ -698,7 +698,7 @@ impl BPlusTree {
     /// Steps 3a to 3c: stores an entry for which the leaf has no room. `run_length` is that of the
     /// run of inserts that this one belongs to.
     #[inline(never)]
-    fn make_room(
+    fn handle_overflow(
         &self,
         guard: &Guard,
         at: &FoundSlot<'_>,

@@ -100,9 +100,9 @@ impl Generation {
     }
 }
 
-/// A head: the number of its generation, and its own number.
+/// The number of a head: that of its generation, and its own in it.
 #[derive(Clone, Copy, Default)]
-pub(super) struct HeadPlace(usize, usize);
+pub(super) struct HeadIndex(usize, usize);
 
 /// The heads of all generations.
 pub(super) struct Heads {
@@ -340,11 +340,11 @@ impl Heads {
     /// memory of the nodes.
     pub(super) fn clear(
         &self,
-        HeadPlace(first, mut number): HeadPlace,
+        HeadIndex(first, mut number): HeadIndex,
         limit: usize,
         guard: &Guard,
         f: &mut dyn FnMut(&[u8]),
-    ) -> (Option<HeadPlace>, usize) {
+    ) -> (Option<HeadIndex>, usize) {
         let (mut work, mut freed) = (0, 0);
         for (place, generation) in self.generations.iter().enumerate().skip(first) {
             let Some(generation) = generation.get() else {
@@ -352,7 +352,7 @@ impl Heads {
             };
             while number < 1 << generation.bits {
                 if work >= limit {
-                    return (Some(HeadPlace(place, number)), freed);
+                    return (Some(HeadIndex(place, number)), freed);
                 }
                 let Some(head) = generation.head(number) else {
                     // The whole array is empty.

@@ -55,7 +55,7 @@ use crate::{
     Batch, Change, Container, Direction, Key, Lookup, Start, Stats, Unique, Updater, SHORT_VALUE,
 };
 use crossbeam_epoch::Guard;
-use heads::{HeadPlace, Heads};
+use heads::{HeadIndex, Heads};
 use node::OwnNode;
 
 /// The memory, per head, at which another generation is added. With short entries there are one or
@@ -74,7 +74,7 @@ pub struct Chains {
     shared: Shared,
     bytes_per_head: usize,
     /// Where `free_some` continues.
-    freed: Mutex<HeadPlace>,
+    freed: Mutex<HeadIndex>,
 }
 
 impl Chains {
@@ -100,7 +100,7 @@ impl Chains {
                 ..Shared::default()
             },
             bytes_per_head,
-            freed: Mutex::new(HeadPlace::default()),
+            freed: Mutex::new(HeadIndex::default()),
         }
     }
 

@@ -15,7 +15,7 @@
 //! outside of the leaf that was read finds none.
 
 use crate::hash::plain;
-use crate::hash::shape::{eighth, truncated, HashPlace, Shape};
+use crate::hash::shape::{eighth, truncated, Probe, Shape};
 use std::ops::Range;
 
 /// The homes of a batch. There are none if the index doesn't record them.
@@ -99,7 +99,7 @@ impl Homes {
         bytes: &[u8],
         mut is_match: impl FnMut(usize) -> bool,
     ) -> Option<usize> {
-        let HashPlace { home, tag } = self.shape.place(truncated(hash));
+        let Probe { home, tag } = self.shape.probe(truncated(hash));
         let mut at = home;
         loop {
             let HomeEntries {

@@ -7,7 +7,7 @@
 //! leaf.
 
 use crate::hash::bucket::{copy_all, entries, Bucket, Home};
-use crate::hash::shape::{HashPlace, Shape, SMALLEST};
+use crate::hash::shape::{Probe, Shape, SMALLEST};
 use crate::memory::{self, prefetch};
 use crate::outside::{Handle, Outside};
 pub(crate) use crate::seqlock::version::Obsolete;
@@ -254,7 +254,7 @@ impl<'g> HashLeaf<'g> {
     /// The home of a hash.
     #[inline]
     pub(crate) fn home(self, hash: u64) -> Home<'g> {
-        let HashPlace { home, tag } = self.shape().place(hash);
+        let Probe { home, tag } = self.shape().probe(hash);
         // SAFETY: `place` returns the whole part of a fraction below 1 times the number of buckets.
         // So the leaf has a bucket of this number.
         let bucket = unsafe { self.bucket_unchecked(home) };

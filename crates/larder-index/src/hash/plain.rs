@@ -199,7 +199,7 @@ fn put_object(
     body: &[u8],
     size: usize,
 ) -> Option<usize> {
-    let (HashPlace { home, tag }, len) = (shape.place(hash), shape.bucket());
+    let (Probe { home, tag }, len) = (shape.probe(hash), shape.bucket());
     let slot = u16::from(tag) << 8 | flag;
     // The home bucket usually has room.
     if append(

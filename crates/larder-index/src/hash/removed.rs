@@ -54,10 +54,10 @@ thread_local! {
     };
 }
 
-/// A leaf of an index: the index's number, a hash of the leaf's range, and how many bits all hashes
-/// of the range share.
+/// What identifies a leaf: the number of its index, a hash of the leaf's range, and how many bits
+/// all hashes of the range share.
 #[derive(Clone, Copy)]
-pub(super) struct LeafPlace {
+pub(super) struct LeafId {
     pub(super) index: u64,
     pub(super) hash: u64,
     pub(super) depth: u8,
@@ -70,7 +70,7 @@ fn share(a: u64, b: u64, depth: u8) -> bool {
 
 impl Removals {
     /// Whether the leaf, at this version, is the one that the note leads to.
-    fn leads_to(&self, leaf: LeafPlace, version: u64) -> bool {
+    fn leads_to(&self, leaf: LeafId, version: u64) -> bool {
         self.index == leaf.index
             && self.after == version
             && share(self.place, leaf.hash, leaf.depth)
@@ -79,7 +79,7 @@ impl Removals {
 
 /// Notes that the entry with the leaf's hash is removed between these two versions, under one lock.
 #[inline]
-pub(super) fn note(leaf: LeafPlace, before: u64, after: u64) {
+pub(super) fn note(leaf: LeafId, before: u64, after: u64) {
     // If the thread is ending, nobody asks any more.
     let _ = REMOVALS.try_with(|removals| {
         let mut note = removals.get();
@@ -109,7 +109,7 @@ pub(super) fn note(leaf: LeafPlace, before: u64, after: u64) {
 /// Notes that a leaf which is at this version was replaced by one that has all of its entries, and
 /// whose version is `after`.
 #[cold]
-pub(super) fn note_replaced(leaf: LeafPlace, version: u64, after: u64) {
+pub(super) fn note_replaced(leaf: LeafId, version: u64, after: u64) {
     let _ = REMOVALS.try_with(|removals| {
         let note = removals.get();
         if note.leads_to(leaf, version) {

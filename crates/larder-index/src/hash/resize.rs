@@ -101,7 +101,7 @@ impl<R: KeyRule> HashOrder<R> {
     /// Steps 1 and 2: inserts an entry for which the leaf has no room. The leaf grows or splits.
     #[cold]
     #[inline(never)]
-    pub(super) fn make_room(
+    pub(super) fn handle_overflow(
         &self,
         guard: &Guard,
         entry: NewEntry<'_>,
@@ -277,12 +277,12 @@ impl<R: KeyRule> HashOrder<R> {
     /// Replaces the leaf by a smaller one, if its entries fit in one.
     fn shrink(&self, guard: &Guard, hash: u64, leaf: LockedHashLeaf<'_>) {
         let shape = leaf.leaf().shape();
-        let (place, now) = (self.place(&leaf, hash), leaf.version_after());
+        let (id, now) = (self.leaf_id(&leaf, hash), leaf.version_after());
         // An empty leaf gets the smallest shape.
         if leaf.leaf().count() == 0 {
             let new = self.sizes.empty(self.sizes.least(shape.depth), hash);
             let version = self.trie.replace(&self.shared, leaf, hash, new, guard);
-            return removed::note_replaced(place, now, version);
+            return removed::note_replaced(id, now, version);
         }
         let leaves = [&leaf];
         let mut rebuild = self.rebuild(&leaves, &[]);
@@ -293,7 +293,7 @@ impl<R: KeyRule> HashOrder<R> {
         if !plan.is_as(shape) {
             let built = rebuild.build(plan, range);
             let version = self.replace(guard, leaf, hash, built);
-            removed::note_replaced(place, now, version);
+            removed::note_replaced(id, now, version);
         }
     }
 
@@ -336,11 +336,11 @@ impl<R: KeyRule> HashOrder<R> {
         let range = LeafRange { hash, depth };
         let built = rebuild.build(rebuild.plan(range, Reason::Shrinks), range);
         let [new] = built.leaves;
-        let (place, now) = (self.place(&leaf, hash), leaf.version_after());
+        let (id, now) = (self.leaf_id(&leaf, hash), leaf.version_after());
         let version = self
             .trie
             .merge(&self.shared, [leaf, buddy], hash, new, guard);
-        removed::note_replaced(place, now, version);
+        removed::note_replaced(id, now, version);
         self.retire_all(guard, built.inside_now);
         Ok(())
     }

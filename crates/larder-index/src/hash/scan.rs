@@ -36,7 +36,7 @@
 
 use super::key_rule::{KeyProperties, KeyRule};
 use super::plain::{self, SlotBody};
-use super::shape::{HashPlace, Shape, DISPLACED, HASH_BITS, OUTSIDE};
+use super::shape::{Probe, Shape, DISPLACED, HASH_BITS, OUTSIDE};
 use crate::hash::group::{sort, DisplacedEntries, Group, PackedEntry};
 use crate::hash::leaf::HashView;
 use crate::hash::successor::LowerBound;
@@ -338,7 +338,7 @@ impl<'g, R: KeyRule> Reader<'_, 'g, R> {
 
     /// Steps 2 to 4. `group` is a buffer for the entries of one home.
     fn read_by(&self, batch: &mut Batch<'g>, group: &mut Group) -> Result<LeafEnd, Torn> {
-        let HashPlace { home, tag } = self.shape.place(self.bound.hash);
+        let Probe { home, tag } = self.shape.probe(self.bound.hash);
         // (2) Copy the bound's home bucket, or all buckets, and validate.
         let mut copied = self.copy_first(home, batch)?;
         // Walk over the homes, starting at the bound's. All entries of later homes are after the
@@ -465,7 +465,7 @@ impl<'g, R: KeyRule> Reader<'_, 'g, R> {
             self.sift(self.shape.next(before) * size, DISPLACED, batch, group);
             for &found in group.iter() {
                 let hash = self.hash(PackedEntry(found), batch)?;
-                displaced.add(self.shape.place(hash).home, PackedEntry(found));
+                displaced.add(self.shape.probe(hash).home, PackedEntry(found));
             }
         }
         Ok(Some(displaced))
@@ -490,7 +490,7 @@ impl<'g, R: KeyRule> Reader<'_, 'g, R> {
             {
                 let found = PackedEntry::new(slot, from, end);
                 // The bucket may have displaced entries of other homes, too. Only the hash tells.
-                if slot & DISPLACED != 0 && self.shape.place(self.hash(found, batch)?).home == home
+                if slot & DISPLACED != 0 && self.shape.probe(self.hash(found, batch)?).home == home
                 {
                     group.push(found.0);
                 }

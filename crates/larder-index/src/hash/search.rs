@@ -329,7 +329,7 @@ impl<'g> HashView<'g> {
     #[inline(never)]
     fn search_general(self, hash: u64, key: &[u8], length_prefixed: bool) -> PackedHit {
         let shape = self.leaf.shape();
-        let HashPlace { home, tag } = shape.place(hash);
+        let Probe { home, tag } = shape.probe(hash);
         let (mut at, mut tag) = (home, u64::from(tag) << 8);
         let wanted = KeyWords::new(key, length_prefixed);
         loop {

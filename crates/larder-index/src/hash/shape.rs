@@ -63,9 +63,9 @@ pub(crate) struct Shape {
     pub(crate) depth: u8,
 }
 
-/// Where the entries with a hash belong in a leaf.
+/// Where the search for a hash begins in a leaf, and the tag that it compares.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct HashPlace {
+pub(crate) struct Probe {
     /// The number of their home bucket.
     pub(crate) home: usize,
     /// Six bits of the hash.
@@ -100,13 +100,13 @@ impl Shape {
 
     /// The home bucket and the tag of a hash.
     #[inline]
-    pub(crate) fn place(self, hash: u64) -> HashPlace {
+    pub(crate) fn probe(self, hash: u64) -> Probe {
         // The bits after those that all hashes of the leaf share, as a fraction of 2^64.
         let fraction = hash << self.depth;
         // Times the number of buckets. The whole part is the bucket, and the bits after it begin
         // with the tag.
         let product = u128::from(fraction) * u128::from(self.buckets);
-        HashPlace {
+        Probe {
             home: (product >> 64) as usize,
             tag: (product as u64 >> 58) as u8,
         }
@@ -278,7 +278,7 @@ mod tests {
                 };
                 let step = 1u64 << (64 - 12 - u32::from(depth.min(36)));
                 let places: Vec<_> = (0..4096u64)
-                    .map(|i| shape.place(i.wrapping_mul(step)))
+                    .map(|i| shape.probe(i.wrapping_mul(step)))
                     .collect();
                 assert!(places.windows(2).all(|w| w[0] <= w[1]) || depth > 36);
                 assert!(places

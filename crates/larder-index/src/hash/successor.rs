@@ -209,7 +209,7 @@ impl<'g> HashView<'g> {
         // The bound's hash is in the leaf's range, so entries after the bound have the same home
         // or a later one.
         let shape = self.leaf.shape();
-        let HashPlace { home: first, tag } = shape.place(bound.hash);
+        let Probe { home: first, tag } = shape.probe(bound.hash);
         let mut search = HomeSearch {
             home: first,
             from: tag,
@@ -398,7 +398,7 @@ impl<'g> HashView<'g> {
         let from = batch.bytes.len();
         let position = self.position(one, keys, &mut batch.bytes)?;
         let (hash, key) = position.parts(&batch.bytes);
-        let belongs = self.leaf.shape().place(hash).home == search.home
+        let belongs = self.leaf.shape().probe(hash).home == search.home
             && search.bound.is_none_or(|bound| bound.is_before(hash, key));
         // If the tags are equal, hashes and keys decide. Otherwise `one` has the lesser tag.
         let less = match best {

@@ -19,7 +19,7 @@ use crate::hash::hit::Hit;
 use crate::hash::key_rule::KeyRule;
 use crate::hash::leaf::{HashLeaf, LockedHashLeaf};
 use crate::hash::read::LocatedKey;
-use crate::hash::removed::{self, LeafPlace};
+use crate::hash::removed::{self, LeafId};
 use crate::hash::resize::{NewEntry, Partner, FEW};
 use crate::hash::search::Undecided;
 use crate::hash::shape::{body_size, lives_inside, truncated, SLOT_ENTRY};
@@ -442,7 +442,7 @@ impl<R: KeyRule> HashOrder<R> {
                 key: key.bytes,
                 value,
             };
-            self.make_room(guard, entry, leaf, body);
+            self.handle_overflow(guard, entry, leaf, body);
         } else {
             self.finish_in_place(guard, leaf, contention);
         }
@@ -500,8 +500,8 @@ impl<R: KeyRule> HashOrder<R> {
         // (3) Read the handle before its slot entry is overwritten.
         let handle = leaf.handle(hit);
         leaf.remove(&locked.home, hit);
-        let place = self.place(&leaf, truncated(hash));
-        removed::note(place, leaf.version_before(), leaf.version_after());
+        let id = self.leaf_id(&leaf, truncated(hash));
+        removed::note(id, leaf.version_before(), leaf.version_after());
         if leaf.leaf().live_bytes() < leaf.leaf().bounds().least as usize
             && locked.contention < HIGH_CONTENTION
         {
@@ -515,10 +515,10 @@ impl<R: KeyRule> HashOrder<R> {
         self.shared.retire(guard, handle);
     }
 
-    /// Where a leaf is that has this hash in its range.
+    /// What identifies a leaf that has this hash in its range.
     #[inline(always)]
-    pub(super) fn place(&self, leaf: &LockedHashLeaf<'_>, hash: u64) -> LeafPlace {
-        LeafPlace {
+    pub(super) fn leaf_id(&self, leaf: &LockedHashLeaf<'_>, hash: u64) -> LeafId {
+        LeafId {
             index: self.shared.number.0,
             hash,
             depth: leaf.leaf().shape().depth,

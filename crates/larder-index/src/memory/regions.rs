@@ -337,8 +337,8 @@ impl Shard {
         // have been returned.
         let mut from = self.search_from[units].min(self.regions.len());
         loop {
-            let has_room = |longest: &u8| usize::from(*longest) >= units;
-            let Some(on) = self.longest_free[from..].iter().position(has_room) else {
+            let fits = |longest: &u8| usize::from(*longest) >= units;
+            let Some(on) = self.longest_free[from..].iter().position(fits) else {
                 // The next search for this number of units begins here.
                 self.none_before(self.regions.len(), units);
                 return None;

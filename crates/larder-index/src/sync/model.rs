@@ -146,10 +146,6 @@ impl Backoff {
     pub fn snooze(&self) {
         yield_now();
     }
-    /// Lets other tasks run.
-    pub fn spin(&self) {
-        yield_now();
-    }
     /// Whether the caller should block now. Always `true`, since each wait lets others run.
     pub fn is_completed(&self) -> bool {
         true

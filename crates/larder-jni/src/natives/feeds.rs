@@ -30,11 +30,11 @@ natives! { guarded_in:
         let room = into.len(env)?;
         let longest = usize::try_from(longest).unwrap_or(0);
         let length = feed::next(id, longest, |changes| {
-            let has_room = changes.len() <= room;
-            if has_room {
+            let fits = changes.len() <= room;
+            if fits {
                 into.write(env, 0, changes)?;
             }
-            Ok(has_room)
+            Ok(fits)
         })?;
         Ok(jint::try_from(length).unwrap_or(jint::MAX))
     };

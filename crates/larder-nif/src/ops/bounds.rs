@@ -1,10 +1,10 @@
 //! The time that objects of bounded tables live, in milliseconds, or `infinity`.
 
 use super::options::time;
-use super::single::{with_key, with_object};
+use super::single::{at_key, with_object};
 use crate::call::{boolean, Call, Raise, Reply};
 use crate::sys::Word;
-use crate::tables::{self, lazy_caller_id, reply_or_raise};
+use crate::tables::{self, lazy_caller_id};
 use crate::terms::atoms;
 use larder::host::{EngineTable, Local};
 use larder::TimeLeft;
@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 /// insert_with(Table, Tuple, Ttl) -> true.
 pub fn insert_with(call: &Call<'_>) -> Reply {
-    tables::with_local(call, call.args[0], |table, local| {
+    tables::with_local(call, |table, local| {
         // The time is read first, so that an invalid one is reported for any object.
         let ttl = time(call, call.args[2])?;
         insert_with_to(call, table, local, call.args[1], ttl)
@@ -36,10 +36,7 @@ pub fn insert_with_to(
 
 /// expire(Table, Key, Ttl) -> boolean().
 pub fn expire(call: &Call<'_>) -> Reply {
-    tables::with_local(call, call.args[0], |table, local| {
-        expire_of(call, table, local)
-    })
-    .map(boolean)
+    tables::with_local(call, |table, local| expire_of(call, table, local)).map(boolean)
 }
 
 /// `expire` of a call's key in a table.
@@ -49,17 +46,16 @@ pub fn expire_of(
     local: &mut Local,
 ) -> Result<bool, Raise> {
     let ttl = time(call, call.args[2])?;
-    with_key(call, table, call.args[1], |key| {
-        let there = table.expire_in(local, lazy_caller_id(call), key, ttl);
-        reply_or_raise(call, table, there)
+    at_key(call, table, |key| {
+        table.expire_in(local, lazy_caller_id(call), key, ttl)
     })
 }
 
 /// ttl(Table, Key) -> non_neg_integer() | infinity | none.
 pub fn ttl(call: &Call<'_>) -> Reply {
-    let left = tables::with_local(call, call.args[0], |table, _| {
-        with_key(call, table, call.args[1], |key| {
-            reply_or_raise(call, table, table.time_left(lazy_caller_id(call), key))
+    let left = tables::with_local(call, |table, _| {
+        at_key(call, table, |key| {
+            table.time_left(lazy_caller_id(call), key)
         })
     })?;
     Ok(match left {

@@ -71,9 +71,7 @@ fn begin(call: &Call<'_>, new: bool) -> Reply {
     // One object needs no list.
     if let Some((object, layout::NIL)) = layout::cell(call.args[1]) {
         let insert = if new { insert_new_to } else { insert_to };
-        return tables::with_local(call, call.args[0], |table, local| {
-            insert(call, table, local, object)
-        });
+        return tables::with_local(call, |table, local| insert(call, table, local, object));
     }
     tables::with(call, call.args[0], |table| {
         reply_or_raise(call, table, table.check_write(caller_id(call)))?;

@@ -174,7 +174,7 @@ fn slice(
         &mut VisitKeyObject<'_>,
     ) -> Result<(), larder::Error>,
 ) -> Reply {
-    tables::with_local(call, call.args[0], |table, local| {
+    tables::with_local(call, |table, local| {
         let mut found = FoundLists::new(call);
         // Use the thread's own list of keys, so that nothing is allocated.
         let mut keys = std::mem::take(&mut local.keys);

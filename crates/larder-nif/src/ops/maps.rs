@@ -18,7 +18,7 @@ type Places = SmallVec<[(usize, bool); 4]>;
 
 /// update_map(Table, Key, [{Pos, MapKey, Value} | {Pos, MapKey}]) -> boolean().
 pub fn update_map(call: &Call<'_>) -> Reply {
-    tables::with_local(call, call.args[0], |table, local| {
+    tables::with_local(call, |table, local| {
         reply_or_raise(call, table, table.check_write(caller_id(call)))?;
         // 1. Encode keys and values, as one tuple of the engine.
         let (mut terms, mut places) = (TermBuf::default(), Places::new());

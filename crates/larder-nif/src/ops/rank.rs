@@ -4,7 +4,7 @@
 //! A function that must first count many leaves is `Busy` after a slice of them, and is called
 //! again after other processes have run.
 
-use super::single::{report, spend_bytes, with_key};
+use super::single::{at_key, report, spend_bytes, with_key};
 use crate::call::{Call, Raise, Reply, BADARG};
 use crate::sys::*;
 use crate::tables::{self, caller_id, lazy_caller_id, reply_or_raise};
@@ -12,9 +12,9 @@ use crate::terms::{atoms, decode};
 
 /// rank(Table, Key) -> Rank | none.
 pub fn rank(call: &Call<'_>) -> Reply {
-    tables::with_local(call, call.args[0], |table, local| {
-        let rank = with_key(call, table, call.args[1], |key| {
-            reply_or_raise(call, table, table.rank_in(local, lazy_caller_id(call), key))
+    tables::with_local(call, |table, local| {
+        let rank = at_key(call, table, |key| {
+            table.rank_in(local, lazy_caller_id(call), key)
         })?;
         report(call, local);
         Ok(rank.map_or(atoms::NONE.word(), |rank| call.int(rank as i64)))
@@ -23,7 +23,7 @@ pub fn rank(call: &Call<'_>) -> Reply {
 
 /// nth(Table, N) -> Object | none.
 pub fn nth(call: &Call<'_>) -> Reply {
-    tables::with_local(call, call.args[0], |table, local| {
+    tables::with_local(call, |table, local| {
         // An error of the table takes precedence over a bad number.
         reply_or_raise(call, table, table.check_read(caller_id(call)))?;
         let n = place(call, call.args[1])?;
@@ -46,7 +46,7 @@ pub fn nth(call: &Call<'_>) -> Reply {
 
 /// count_range(Table, Low, High) -> Count.
 pub fn count_range(call: &Call<'_>) -> Reply {
-    tables::with_local(call, call.args[0], |table, local| {
+    tables::with_local(call, |table, local| {
         // Both keys are encoded to the stack, one inside the other.
         let count = with_key(call, table, call.args[1], |low| {
             with_key(call, table, call.args[2], |high| {

@@ -39,6 +39,18 @@ pub fn with_key<R>(
     f(&bytes)
 }
 
+/// Runs `f`, an operation of the engine, with the index key of the call's key.
+#[inline]
+pub fn at_key<R>(
+    call: &Call<'_>,
+    table: &Arc<EngineTable>,
+    f: impl FnOnce(&[u8]) -> Result<R, Error>,
+) -> Result<R, Raise> {
+    with_key(call, table, call.args[1], |key| {
+        reply_or_raise(call, table, f(key))
+    })
+}
+
 /// Objects that were read for the caller, as terms on the caller's heap.
 pub struct ResultTerms<'c> {
     heap: &'c Heap,
@@ -68,7 +80,7 @@ impl<'c> ResultTerms<'c> {
 
 /// insert(Table, Tuple) -> true. Lists are for `insert_list`.
 pub fn insert(call: &Call<'_>) -> Reply {
-    tables::with_local(call, call.args[0], |table, local| {
+    tables::with_local(call, |table, local| {
         insert_to(call, table, local, call.args[1])
     })
 }
@@ -91,7 +103,7 @@ pub(super) fn insert_to(
 
 /// insert_new(Table, Tuple) -> boolean().
 pub fn insert_new(call: &Call<'_>) -> Reply {
-    tables::with_local(call, call.args[0], |table, local| {
+    tables::with_local(call, |table, local| {
         insert_new_to(call, table, local, call.args[1])
     })
 }
@@ -134,9 +146,7 @@ fn is_costly(row: Word) -> bool {
 
 /// delete_object(Table, Tuple) -> true.
 pub fn delete_object(call: &Call<'_>) -> Reply {
-    tables::with_local(call, call.args[0], |table, local| {
-        delete_object_of(call, table, local)
-    })
+    tables::with_local(call, |table, local| delete_object_of(call, table, local))
 }
 
 /// `delete_object`, once its table is known.
@@ -285,9 +295,7 @@ impl<'c> FoundObjects<'c> {
 
 /// lookup(Table, Key) -> [Object].
 pub fn lookup(call: &Call<'_>) -> Reply {
-    tables::with_local(call, call.args[0], |table, local| {
-        lookup_of(call, table, local)
-    })
+    tables::with_local(call, |table, local| lookup_of(call, table, local))
 }
 
 /// `lookup`, once its table is known.
@@ -298,13 +306,9 @@ pub(super) fn lookup_of(call: &Call<'_>, table: &Arc<EngineTable>, local: &mut L
     // The engine pins the epoch, copies each object, and visits the copy. The visitor makes a term
     // of it on the caller's heap at once. The epoch is still pinned then, so the handles in the
     // copy are valid.
-    with_key(call, table, caller_key, |key| {
+    at_key(call, table, |key| {
         let visit = |stored: Stored<'_>| found.add(caller_key, stored);
-        reply_or_raise(
-            call,
-            table,
-            table.lookup_in(local, lazy_caller_id(call), key, visit),
-        )
+        table.lookup_in(local, lazy_caller_id(call), key, visit)
     })?;
     Ok(found.list(call, local))
 }
@@ -363,10 +367,7 @@ pub(super) fn report(call: &Call<'_>, local: &Local) {
 
 /// member(Table, Key) -> boolean().
 pub fn member(call: &Call<'_>) -> Reply {
-    tables::with_local(call, call.args[0], |table, local| {
-        has_member(call, table, local)
-    })
-    .map(boolean)
+    tables::with_local(call, |table, local| has_member(call, table, local)).map(boolean)
 }
 
 /// `member`, once its table is known.
@@ -376,12 +377,8 @@ pub(super) fn has_member(
     table: &Arc<EngineTable>,
     local: &mut Local,
 ) -> Result<bool, Raise> {
-    with_key(call, table, call.args[1], |key| {
-        reply_or_raise(
-            call,
-            table,
-            table.member_in(local, lazy_caller_id(call), key),
-        )
+    at_key(call, table, |key| {
+        table.member_in(local, lazy_caller_id(call), key)
     })
 }
 
@@ -516,7 +513,7 @@ fn elements<P: AsRef<[usize]>, const LISTS: bool>(
     call: &Call<'_>,
     read: impl FnOnce(Word) -> Option<P>,
 ) -> Result<Option<Word>, Raise> {
-    tables::with_local(call, call.args[0], |table, local| {
+    tables::with_local(call, |table, local| {
         // If no object can have the position, an error of the table still takes precedence.
         let Some(positions) = read(call.args[2]) else {
             return reply_or_raise(call, table, table.check_read(caller_id(call))).and(Err(BADARG));
@@ -539,20 +536,14 @@ fn elements<P: AsRef<[usize]>, const LISTS: bool>(
 
 /// delete(Table, Key) -> true.
 pub fn delete(call: &Call<'_>) -> Reply {
-    tables::with_local(call, call.args[0], |table, local| {
-        delete_of(call, table, local)
-    })
+    tables::with_local(call, |table, local| delete_of(call, table, local))
 }
 
 /// `delete`, once its table is known.
 #[inline(never)]
 pub(super) fn delete_of(call: &Call<'_>, table: &Arc<EngineTable>, local: &mut Local) -> Reply {
-    let removed = with_key(call, table, call.args[1], |key| {
-        reply_or_raise(
-            call,
-            table,
-            table.delete_in(local, lazy_caller_id(call), key),
-        )
+    let removed = at_key(call, table, |key| {
+        table.delete_in(local, lazy_caller_id(call), key)
     })?;
     spend(call, removed);
     Ok(atoms::TRUE.word())
@@ -560,16 +551,12 @@ pub(super) fn delete_of(call: &Call<'_>, table: &Arc<EngineTable>, local: &mut L
 
 /// take(Table, Key) -> [Object].
 pub fn take(call: &Call<'_>) -> Reply {
-    tables::with_local(call, call.args[0], |table, local| {
+    tables::with_local(call, |table, local| {
         let mut found = FoundObjects::new(call);
         let caller_key = call.args[1];
-        with_key(call, table, caller_key, |key| {
+        at_key(call, table, |key| {
             let visit = |stored: Stored<'_>| found.add(caller_key, stored);
-            reply_or_raise(
-                call,
-                table,
-                table.take_in(local, lazy_caller_id(call), key, visit),
-            )
+            table.take_in(local, lazy_caller_id(call), key, visit)
         })?;
         Ok(found.list(call, local))
     })

@@ -86,7 +86,7 @@ fn found_key(call: &Call<'_>, key: StoredKey<'_>) -> Word {
 /// Returns the first key, the last one, or the one next to the call's key.
 #[inline(always)]
 fn to_key(call: &Call<'_>, from_key: bool, direction: Direction) -> Reply {
-    tables::with_local(call, call.args[0], |table, local| {
+    tables::with_local(call, |table, local| {
         // If there is no next key, nobody calls `visit`.
         let mut found = atoms::END_OF_TABLE.word();
         let mut visit = |key: StoredKey<'_>| {
@@ -116,7 +116,7 @@ fn to_key(call: &Call<'_>, from_key: bool, direction: Direction) -> Reply {
 
 fn to_objects(call: &Call<'_>, from_key: bool, direction: Direction) -> Reply {
     let mut found = KeyAndObjects::new(call);
-    tables::with_local(call, call.args[0], |table, local| {
+    tables::with_local(call, |table, local| {
         step(call, table, local, from_key, |local, key| {
             let visit = |stored: Stored<'_>| found.add(call, stored);
             table.step_to_objects(local, lazy_caller_id(call), key, direction, visit)
@@ -205,7 +205,7 @@ impl<'c> KeyAndObjects<'c> {
 
 /// fold_first(Table, Way) -> see `fold`.
 pub fn fold_first(call: &Call<'_>) -> Reply {
-    tables::with_local(call, call.args[0], |table, local| {
+    tables::with_local(call, |table, local| {
         fold(call, table, local, None, FIRST_CHUNK)
     })
 }
@@ -217,7 +217,7 @@ const FIRST_CHUNK: usize = 16;
 /// fold_next(Table, Way, Key, Stamp, Count) -> see `fold`. The next chunk is larger, unless the
 /// table has changed since the last one was read.
 pub fn fold_next(call: &Call<'_>) -> Reply {
-    tables::with_local(call, call.args[0], |table, local| {
+    tables::with_local(call, |table, local| {
         // The chunk grows while nothing changes, and is a single object otherwise.
         let count = if table.is_unchanged(stamp(call.args[3])?) {
             natural(call.args[4])?
@@ -297,7 +297,7 @@ fn fold(
 
 /// slot(Table, I) -> [Object] | '$end_of_table'.
 pub fn slot(call: &Call<'_>) -> Reply {
-    tables::with_local(call, call.args[0], |table, local| {
+    tables::with_local(call, |table, local| {
         reply_or_raise(call, table, table.check_read(caller_id(call)))?;
         let slot = natural(call.args[1])?;
         tables::off_scheduler(call, table.counts_slowly())?;

@@ -205,7 +205,7 @@ pub fn position(word: Word) -> Result<usize, Raise> {
 ///
 /// That there is no object isn't an exception here: one would take longer than the call.
 pub fn update_counter(call: &Call<'_>) -> Reply {
-    tables::with_local(call, call.args[0], |table, local| {
+    tables::with_local(call, |table, local| {
         let values = counter_of(call, table, local, call.args.get(3).copied())?;
         Ok(values.unwrap_or(atoms::BADKEY.word()))
     })
@@ -329,7 +329,7 @@ fn with_row<R>(
 /// update_element(Table, Key, {Pos, Value} | [{Pos, Value}]) -> boolean(), and with a default
 /// update_element(Table, Key, {Pos, Value} | [{Pos, Value}], Default) -> true.
 pub fn update_element(call: &Call<'_>) -> Reply {
-    tables::with_local(call, call.args[0], |table, local| {
+    tables::with_local(call, |table, local| {
         elements_of(call, table, local, call.args.get(3).copied())
     })
 }

@@ -48,13 +48,14 @@ pub fn with<R>(
     }
 }
 
-/// As `with`, and also passes the thread's state for operations on tables.
+/// As `with`, for the call's first argument, and also passes the thread's state for operations on
+/// tables.
 #[inline(always)]
 pub fn with_local<R>(
     call: &Call<'_>,
-    id: Word,
     f: impl FnOnce(&Arc<EngineTable>, &mut Local) -> Result<R, Raise>,
 ) -> Result<R, Raise> {
+    let id = call.args[0];
     larder::host::with_local(|local| {
         let guard;
         // References come first: they are more common than names.

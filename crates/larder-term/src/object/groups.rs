@@ -207,17 +207,6 @@ fn elements_of(value: &[u8]) -> (usize, usize) {
     ((header >> FLAG_BITS) as usize, at)
 }
 
-/// As `pass`, for a plain wide value and offsets in it. Its first element begins at `first`.
-#[inline(never)]
-pub(super) fn pass_in(
-    value: &[u8],
-    (arity, first): (usize, usize),
-    from: (usize, usize),
-    wanted: usize,
-) -> (usize, usize) {
-    pass(&value[first - count(arity)..first], value, from, wanted)
-}
-
 /// Some elements of a plain wide value, whose first one begins at `first`, were replaced: `out` is
 /// the new form of the bytes `changed`. Adds the lengths of the groups to `out`, if one of them may
 /// change. Returns from where on `out` replaces the bytes then.

@@ -87,7 +87,8 @@ fn pass_groups(
 ) -> (usize, usize) {
     let number = |position| position - 1 - usize::from(position > keypos);
     let from = (number(position), at);
-    let (index, at) = groups::pass_in(value, (arity, first), from, number(wanted));
+    let lengths = &value[first - groups::count(arity)..first];
+    let (index, at) = groups::pass(lengths, value, from, number(wanted));
     // The key has a position but no bytes.
     (index + 1 + usize::from(index + 1 >= keypos), at)
 }

@@ -37,9 +37,9 @@ const MOST_OF_A_KEY: usize = 256;
 
 /// The phase after the measurement. Values are also claimed if there is no room, since a taken
 /// value is reported first.
-fn once_measured(op: &Operation<'_>, has_room: bool) -> Phase {
-    match (op.store.unique_indexes(), has_room) {
-        (Some(_), _) => Phase::Claiming { has_room },
+fn once_measured(op: &Operation<'_>, fits: bool) -> Phase {
+    match (op.store.unique_indexes(), fits) {
+        (Some(_), _) => Phase::Claiming { fits },
         (None, true) => Phase::Applying,
         (None, false) => Phase::Refused,
     }
@@ -94,7 +94,7 @@ impl ListBatch {
     /// The phase that follows when no key has to be checked any more. Nearly always there is room
     /// for the whole list, and nothing has to be measured.
     fn begin_measuring(&self, op: &Operation<'_>) -> Phase {
-        match op.store.has_room_for(self.list.len()) {
+        match op.store.has_capacity_for(self.list.len()) {
             true => once_measured(op, true),
             false => Phase::Measuring,
         }
@@ -243,7 +243,7 @@ impl ListBatch {
             }
             // There may be room now that was missing when the first objects were measured.
             Phase::Measuring
-                if progress.need == SpaceNeeded::default() && op.store.has_room_for(len) =>
+                if progress.need == SpaceNeeded::default() && op.store.has_capacity_for(len) =>
             {
                 progress.enter(once_measured(op, true));
                 return Ok(false);
@@ -254,8 +254,8 @@ impl ListBatch {
                 let next = match phase {
                     Phase::Checking => self.begin_measuring(op),
                     Phase::Measuring => once_measured(op, !op.store.refuses(progress.need)),
-                    Phase::Claiming { has_room: true } => Phase::Applying,
-                    Phase::Claiming { has_room: false } => Phase::GivingBack(None),
+                    Phase::Claiming { fits: true } => Phase::Applying,
+                    Phase::Claiming { fits: false } => Phase::GivingBack(None),
                     _ => {
                         let extra = progress.extra.as_mut();
                         let claimed = extra.and_then(|extra| extra.claimed.take());
@@ -302,7 +302,7 @@ impl ListBatch {
         op: &Operation<'_>,
         progress: &mut BatchProgress,
     ) -> bool {
-        let has_room = progress.phase == Phase::Claiming { has_room: true };
+        let fits = progress.phase == Phase::Claiming { fits: true };
         let again = progress.again();
         let (key, value) = self.object(table, again.unwrap_or(progress.next));
         match self.claim(table, op, key, value, progress) {
@@ -311,7 +311,7 @@ impl ListBatch {
                 return extra.and_then(|extra| extra.again.pop()).is_none();
             }
             // A list without room breaks no index that is being built.
-            Err(Refused::Taken(index)) if !has_room && !is_ready(op, index) => {
+            Err(Refused::Taken(index)) if !fits && !is_ready(op, index) => {
                 progress.enter(Phase::GivingBack(None));
             }
             Err(Refused::Taken(index)) => {

@@ -90,7 +90,7 @@ impl ListJob<'_> {
         }
         while !self.begun {
             // Expired objects make room. While a batch has the latch, nothing is removed.
-            while let Some(removed) = self.table.make_room_for_list(&guard, self.batch.list.len()) {
+            while let Some(removed) = self.table.expire_for_list(&guard, self.batch.list.len()) {
                 if !budget.spend(1 + removed as u32) {
                     return Ok(Step::More);
                 }

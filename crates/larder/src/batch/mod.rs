@@ -118,7 +118,7 @@ enum Phase {
     /// Looking for keys in the table. `next` is the first object whose key hasn't been looked for.
     Checking,
     /// Claiming the values of unique indexes. Without room, only to see whether they are taken.
-    Claiming { has_room: bool },
+    Claiming { fits: bool },
     /// Giving claims back, since another row has a value in the index of this name, or since there
     /// is no room.
     GivingBack(Option<Atom>),

@@ -16,6 +16,7 @@ use crate::delegate::{delegate_order, delegate_room};
 use crate::index::TableIndex;
 use crate::raw;
 use crate::reclaim::reaper;
+use crate::resume_point::ResumePoint;
 use larder_index::sync::{planted, Fault};
 use larder_index::{
     with_spare, Batch, Change, Container, Direction, Guard, Hint, Key, Lookup, Predicate, Previous,
@@ -368,15 +369,14 @@ impl Bounded {
 
     /// Counts the objects that are not expired, by a scan.
     fn count_live(&self) -> usize {
-        let guard = larder_index::pin();
-        // A scan leaves out expired objects.
-        let (mut batch, mut position) = (Batch::default(), Vec::new());
-        self.scan(&guard, Start::Edge, Direction::Forward, &mut batch);
-        let mut sum = batch.len();
-        while !batch.done {
-            std::mem::swap(&mut position, &mut batch.resume);
-            self.scan(&guard, Start::At(&position), Direction::Forward, &mut batch);
+        let (guard, forward) = (larder_index::pin(), Direction::Forward);
+        let (mut batch, mut resume, mut sum) = (Batch::default(), ResumePoint::Begin, 0);
+        while resume != ResumePoint::End {
+            // A scan leaves out expired objects.
+            let start = resume.start(Start::Edge, forward);
+            self.scan(&guard, start, forward, &mut batch);
             sum += batch.len();
+            resume.move_past(&mut batch);
         }
         sum
     }

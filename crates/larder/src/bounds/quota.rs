@@ -276,7 +276,7 @@ impl Quota {
 
     /// Whether a table with this number of objects has room for `more` objects, whatever their
     /// weight.
-    pub(crate) fn has_room_for(&self, objects: usize, more: usize) -> bool {
+    pub(crate) fn has_capacity_for(&self, objects: usize, more: usize) -> bool {
         !self.refuses_when_full()
             || (self.max_memory() == usize::MAX && objects + more <= self.max_size())
     }

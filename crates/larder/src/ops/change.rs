@@ -573,7 +573,7 @@ impl EngineTable {
     ) -> Result<(), Error> {
         match written {
             // Remove expired objects, or return the error.
-            Written::Full => self.make_room_for_write(op, Some(last))?,
+            Written::Full => self.expire_for_write(op, Some(last))?,
             // Remove the row that has the value if it has expired, give up an index that is being
             // built, or return the error.
             Written::Taken => self.free_taken_value(op)?,

@@ -13,6 +13,7 @@ use crate::index::TableIndex;
 use crate::local::{with_local, Local};
 use crate::raw::Retired;
 use crate::reclaim::reaper;
+use crate::resume_point::ResumePoint;
 use crate::store::Store;
 use crate::stored::Stored;
 use crate::table::EngineTable;
@@ -172,24 +173,20 @@ impl EngineTable {
 
     /// Empties a transaction's view, key by key. Returns the number of deleted objects.
     fn delete_each(&self, guard: &Guard) -> Result<usize, Error> {
-        let (mut batch, mut position, mut removed) = (Batch::default(), Vec::new(), 0);
-        let mut start = Start::Edge;
-        loop {
+        let (mut batch, mut resume, mut removed) = (Batch::default(), ResumePoint::Begin, 0);
+        while resume != ResumePoint::End {
             let op = self.begin(guard)?;
             let (index, forward) = (&op.store.index, Direction::Forward);
+            let start = resume.start(Start::Edge, forward);
             index.scan(guard, start, forward, &mut batch);
             for i in 0..batch.len() {
                 removed += self.delete_all_under(guard, self.key(batch.key(i)), |_| ())?;
             }
-            // The last batch: the index says that nothing follows.
-            if batch.done {
-                return Ok(removed);
-            }
             // What another thread inserts where the scan has passed stays, as if it came after the
             // deletion.
-            std::mem::swap(&mut position, &mut batch.resume);
-            start = Start::At(&position);
+            resume.move_past(&mut batch);
         }
+        Ok(removed)
     }
 
     /// Empties the table. Returns the number of deleted objects, which is exact if no other thread

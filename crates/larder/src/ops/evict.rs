@@ -115,7 +115,7 @@ impl EngineTable {
     /// `Full` if no object is expired; `Busy` if more timers are due than one call processes, or if
     /// another thread is processing some.
     #[cold]
-    pub(crate) fn make_room_for_write(
+    pub(crate) fn expire_for_write(
         &self,
         op: &Operation<'_>,
         last: Option<&mut Option<u64>>,
@@ -220,7 +220,7 @@ impl EngineTable {
     ///
     /// # Errors
     /// `NoTable`, `Busy`.
-    pub(crate) fn has_room<'k>(
+    pub(crate) fn has_capacity<'k>(
         &self,
         guard: &Guard,
         rows: impl Iterator<Item = (&'k [u8], Option<&'k [u8]>)>,
@@ -243,23 +243,23 @@ impl EngineTable {
         Ok(!store.refuses(need))
     }
 
-    /// Like `make_room_for_write`, for a commit.
+    /// Like `expire_for_write`, for a commit.
     ///
     /// # Errors
     /// `NoTable`, `Busy`; `Full` if no object is expired.
     #[cold]
-    pub(crate) fn make_room_for_commit(&self, guard: &Guard) -> Result<(), Error> {
-        self.make_room_for_write(&self.begin(guard)?, None)
+    pub(crate) fn expire_for_commit(&self, guard: &Guard) -> Result<(), Error> {
+        self.expire_for_write(&self.begin(guard)?, None)
     }
 
     /// Removes some expired objects before a list of `more` objects is inserted, if the table has
     /// no room for them. Returns how many timers it has processed; 0 if another thread is
     /// processing some. Returns `None` if the table has room, or if no timer is due. While another
     /// list is being inserted, it removes nothing.
-    pub(crate) fn make_room_for_list(&self, guard: &Guard, more: usize) -> Option<usize> {
+    pub(crate) fn expire_for_list(&self, guard: &Guard, more: usize) -> Option<usize> {
         let store = self.store(guard)?;
         let (bounded, _) = limited(store)?;
-        if store.has_room_for(more) {
+        if store.has_capacity_for(more) {
             return None;
         }
         if !bounded.has_due() {

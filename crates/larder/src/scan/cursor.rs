@@ -52,13 +52,14 @@ use crate::indexes::{self, CandidateKeys, Gathered};
 use crate::keys::KeyList;
 use crate::ops::Operation;
 use crate::programs::{KeyAccess, Plan, Program};
+use crate::resume_point::ResumePoint;
 use crate::scan::gathered::GatheredKeys;
 use crate::scan::range::{scan_to, start_at, KeyBounds};
 use crate::table::EngineTable;
 use larder_index::{Batch, Direction, Start};
 use larder_term::object::KeyForm;
 use std::collections::HashSet;
-use std::ops::{Bound, ControlFlow};
+use std::ops::ControlFlow;
 
 /// The least number of entries that is read at a time, after the first batch of a job. The first
 /// batch has as many entries as results are wanted, which is enough if all of them match. If it
@@ -79,19 +80,6 @@ enum Path {
     Gathering(Box<CandidateKeys>),
     /// Under keys that were gathered from a secondary index.
     Gathered(GatheredKeys),
-}
-
-/// How far a scan has advanced on its path. On a path of keys it is a point under the current key.
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum ResumePoint {
-    /// At the beginning, of the path or of the current key.
-    Begin,
-    /// After the entry with this position.
-    Past(Vec<u8>),
-    /// At the position where the next batch begins, as the last one returned.
-    Next(Vec<u8>),
-    /// At the end of the path.
-    End,
 }
 
 /// Entries that a scan has already processed and must skip.
@@ -432,32 +420,21 @@ impl Cursor {
             return 0;
         };
         let (near, far) = bounds.near_and_far(self.direction);
-        let start = start(&self.resume, near, self.direction);
+        let start = self.resume.start(start_at(near), self.direction);
         scan_to(op, start, far, self.direction, batch);
-        self.move_past(batch);
+        self.resume.move_past(batch);
         batch.len()
     }
 
     /// `fill` on a path that is everywhere.
     fn fill_anywhere<'g>(&mut self, op: &Operation<'g>, batch: &mut Batch<'g>) -> usize {
-        let start = start(&self.resume, &Bound::Unbounded, self.direction);
+        let start = self.resume.start(Start::Edge, self.direction);
         op.store.index.scan(op.guard, start, self.direction, batch);
         if self.passed.is_some() {
             self.drop_passed(op, batch);
         }
-        self.move_past(batch);
+        self.resume.move_past(batch);
         batch.len()
-    }
-
-    /// Moves the resume point past a batch. Swaps the memory of the two positions instead of
-    /// copying.
-    fn move_past(&mut self, batch: &mut Batch) {
-        match &mut self.resume {
-            ResumePoint::Next(position) if !batch.done => {
-                std::mem::swap(position, &mut batch.resume);
-            }
-            resume => *resume = resume_after(batch),
-        }
     }
 
     /// Drops the entries of a batch that have been processed already.
@@ -591,11 +568,7 @@ impl Cursor {
     pub(crate) fn go_to(&mut self, bytes: &[u8]) -> Result<(), Error> {
         // The bytes come from the host's continuation, which a process may have made up. So they
         // are checked.
-        let (Some((tag, rest)), true) = (bytes.split_first(), bytes.len() >= 9) else {
-            return Err(Error::BadContinuation);
-        };
-        let (number, position) = rest.split_at(8);
-        let number = number.try_into().map_or(0, u64::from_le_bytes);
+        let (resume, number) = ResumePoint::of_bytes(bytes).ok_or(Error::BadContinuation)?;
         // With keys, the number says which one is next.
         let keys = match &self.path {
             Path::Keys(keys) => keys.len() as u64,
@@ -609,32 +582,8 @@ impl Cursor {
         // The number is within the path. Any position is a valid one: one that no entry can have
         // lies between entries.
         self.key = number as usize;
-        self.resume = match (tag, position.is_empty()) {
-            (0, true) => ResumePoint::Begin,
-            (1, false) => ResumePoint::Past(position.to_vec()),
-            (2, false) => ResumePoint::Next(position.to_vec()),
-            (3, true) => ResumePoint::End,
-            _ => return Err(Error::BadContinuation),
-        };
+        self.resume = resume;
         Ok(())
-    }
-}
-
-impl ResumePoint {
-    /// The encoded resume point: a tag, the number of the current key, and the position.
-    fn to_bytes(&self, key: usize) -> Vec<u8> {
-        // Tags are part of continuations, which hosts keep.
-        let (tag, position): (u8, &[u8]) = match self {
-            ResumePoint::Begin => (0, &[]),
-            ResumePoint::Past(p) => (1, p),
-            ResumePoint::Next(p) => (2, p),
-            ResumePoint::End => (3, &[]),
-        };
-        let mut bytes = Vec::with_capacity(1 + size_of::<u64>() + position.len());
-        bytes.push(tag);
-        bytes.extend_from_slice(&(key as u64).to_le_bytes());
-        bytes.extend_from_slice(position);
-        bytes
     }
 }
 
@@ -755,37 +704,15 @@ fn under_key<'g>(
             }
             let mut first = Vec::new();
             ix.first_position(indexed, &mut first);
-            let start = match resume {
-                ResumePoint::Past(position) => Start::Past(position),
-                ResumePoint::Next(position) => Start::At(position),
-                ResumePoint::Begin | ResumePoint::End => Start::At(&first),
-            };
-            ix.scan(op.guard, start, Direction::Forward, batch);
+            let forward = Direction::Forward;
+            let start = resume.start(Start::At(&first), forward);
+            ix.scan(op.guard, start, forward, batch);
             // An entry of another key ends this one. It is in the batch, but is not used.
             match (0..batch.len()).position(|i| batch.key(i) != key) {
                 Some(others) => (others, ResumePoint::Begin),
                 None if batch.done => (batch.len(), ResumePoint::Begin),
-                None => (batch.len(), resume_after(batch)),
+                None => (batch.len(), ResumePoint::after(batch)),
             }
         }
-    }
-}
-
-/// Where the next batch starts: at the resume point, or at the near end of the range if the scan is
-/// at the beginning.
-fn start<'p>(resume: &'p ResumePoint, near: &'p Bound<Vec<u8>>, direction: Direction) -> Start<'p> {
-    match resume {
-        ResumePoint::Past(position) => Start::Past(position),
-        ResumePoint::Next(position) => Start::resume(position, direction),
-        ResumePoint::Begin | ResumePoint::End => start_at(near),
-    }
-}
-
-/// The resume point after a batch.
-fn resume_after(batch: &Batch) -> ResumePoint {
-    if batch.done {
-        ResumePoint::End
-    } else {
-        ResumePoint::Next(batch.resume.clone())
     }
 }

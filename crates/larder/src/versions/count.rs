@@ -3,6 +3,7 @@
 
 use crate::budget::Budget;
 use crate::index::TableIndex;
+use crate::resume_point::ResumePoint;
 use larder_index::sync::Mutex;
 use larder_index::{Batch, Direction, Start};
 
@@ -13,16 +14,7 @@ pub(crate) struct Count(Mutex<CountProgress>);
 #[derive(Default)]
 struct CountProgress {
     objects: usize,
-    place: CountPlace,
-}
-
-#[derive(Default)]
-enum CountPlace {
-    #[default]
-    Begin,
-    /// The position at which the scan continues.
-    At(Vec<u8>),
-    End,
+    resume: ResumePoint,
 }
 
 impl Count {
@@ -30,31 +22,24 @@ impl Count {
     /// known then. The index must be the same in all calls, and must not change.
     pub(crate) fn go_on(&self, index: &TableIndex, budget: &mut Budget) -> Option<usize> {
         // One thread counts at a time. Others wait, and continue where it has stopped.
-        let mut progress = self.0.lock();
+        let CountProgress { objects, resume } = &mut *self.0.lock();
         let mut batch = Batch::default().in_any_order();
         batch.may_pause = true;
-        loop {
-            let start = match &progress.place {
-                CountPlace::End => return Some(progress.objects),
-                CountPlace::Begin => Start::Edge,
-                CountPlace::At(position) => Start::At(position),
-            };
+        while *resume != ResumePoint::End {
             // Pin for one batch, as in other long scans.
-            let guard = larder_index::pin();
-            let (objects, skipped, is_over, resume) = batch.lend(|batch| {
-                index.scan(&guard, start, Direction::Forward, batch);
-                let resume = std::mem::take(&mut batch.resume);
-                (batch.len(), batch.skipped, batch.done, resume)
+            let (guard, forward) = (larder_index::pin(), Direction::Forward);
+            let cost = batch.lend(|batch| {
+                let start = resume.start(Start::Edge, forward);
+                index.scan(&guard, start, forward, batch);
+                resume.move_past(batch);
+                *objects += batch.len();
+                // What is left out has a cost, too, and so has a batch without objects.
+                batch.len() + batch.skipped + 1
             });
-            progress.objects += objects;
-            progress.place = match is_over {
-                true => CountPlace::End,
-                false => CountPlace::At(resume),
-            };
-            // What is left out has a cost, too, and so has a batch without objects.
-            if !budget.spend((objects + skipped) as u32 + 1) && !is_over {
+            if !budget.spend(cost as u32) && *resume != ResumePoint::End {
                 return None;
             }
         }
+        Some(*objects)
     }
 }

@@ -30,6 +30,7 @@ use crate::error::Error;
 use crate::ids::OwnerId;
 use crate::ops::Operation;
 use crate::raw;
+use crate::resume_point::ResumePoint;
 use crate::scan::Cursor;
 use crate::table::{EngineTable, SnapshotOf};
 use larder_index::{Batch, Direction, Guard, Start, Values};
@@ -65,7 +66,7 @@ const BYTES_PER_BUDGET_UNIT: usize = 256;
 pub struct DiffJob {
     old: Arc<EngineTable>,
     new: Arc<EngineTable>,
-    place: DiffPlace,
+    phase: DiffPhase,
     buffers: DiffBuffers,
 }
 
@@ -75,21 +76,14 @@ const LOOKS: u32 = 100_000;
 const LOOKS_A_SLICE: u32 = 8;
 
 /// The progress of a comparison.
-enum DiffPlace {
+enum DiffPhase {
     /// Step 1. The flag is set when the wait is over; the number of polls is limited.
     Wait(Arc<AtomicBool>, u32),
-    /// Steps 2 and 3, at a position of the undo index.
-    Undo(UndoPlace),
+    /// Steps 2 and 3, at a point of the undo index.
+    Undo(ResumePoint),
     /// All keys are compared; the scan is in the older snapshot or in the newer.
     All(Box<Cursor>, Side),
     End,
-}
-
-/// A position of the undo index.
-enum UndoPlace {
-    Begin,
-    At(Vec<u8>),
-    Past(Vec<u8>),
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -132,22 +126,22 @@ impl EngineTable {
         // In a bounded table objects expire without leaving a version, so all keys are compared.
         let history = old.history.upgrade();
         let bounded = history.is_some_and(|history| history.is_bounded());
-        let place = if Weak::ptr_eq(&old.history, &new.history) && !bounded {
-            DiffPlace::wait()
+        let phase = if Weak::ptr_eq(&old.history, &new.history) && !bounded {
+            DiffPhase::wait()
         } else {
-            DiffPlace::all(self, Side::Old)
+            DiffPhase::all(self, Side::Old)
         };
         Ok(DiffJob {
             old: Arc::clone(self),
             new: Arc::clone(other),
-            place,
+            phase,
             buffers: DiffBuffers::default(),
         })
     }
 }
 
-impl DiffPlace {
-    fn wait() -> DiffPlace {
+impl DiffPhase {
+    fn wait() -> DiffPhase {
         let gone_on = Arc::new(AtomicBool::new(false));
         let flag = Arc::clone(&gone_on);
         let guard = larder_index::pin();
@@ -155,26 +149,26 @@ impl DiffPlace {
         // epoch's own orderings.
         guard.defer(move || flag.store(true, Ordering::Release));
         guard.flush();
-        DiffPlace::Wait(gone_on, LOOKS)
+        DiffPhase::Wait(gone_on, LOOKS)
     }
 
-    /// Step 1: polls once, and returns the next place if the wait is over.
-    fn look(&mut self, table: &EngineTable) -> Option<DiffPlace> {
-        let DiffPlace::Wait(gone_on, left) = self else {
+    /// Step 1: polls once, and returns the next phase if the wait is over.
+    fn look(&mut self, table: &EngineTable) -> Option<DiffPhase> {
+        let DiffPhase::Wait(gone_on, left) = self else {
             return None;
         };
         // Runs the deferred function if its epoch has passed.
         larder_index::pin().flush();
         // Ordering: Acquire, as in `wait`.
         if gone_on.load(Ordering::Acquire) {
-            return Some(DiffPlace::Undo(UndoPlace::Begin));
+            return Some(DiffPhase::Undo(ResumePoint::Begin));
         }
         *left = left.saturating_sub(1);
-        (*left == 0).then(|| DiffPlace::all(table, Side::Old))
+        (*left == 0).then(|| DiffPhase::all(table, Side::Old))
     }
 
-    fn all(table: &EngineTable, side: Side) -> DiffPlace {
-        DiffPlace::All(
+    fn all(table: &EngineTable, side: Side) -> DiffPhase {
+        DiffPhase::All(
             Box::new(Cursor::everywhere(table, Direction::Forward)),
             side,
         )
@@ -194,13 +188,13 @@ impl DiffJob {
         let DiffJob {
             old,
             new,
-            place,
+            phase,
             buffers,
         } = self;
         // Step 1. A few looks in each slice, since others only need to end their current operation.
-        if let DiffPlace::Wait(..) = place {
-            match (0..LOOKS_A_SLICE).find_map(|_| place.look(old)) {
-                Some(next) => *place = next,
+        if let DiffPhase::Wait(..) = phase {
+            match (0..LOOKS_A_SLICE).find_map(|_| phase.look(old)) {
+                Some(next) => *phase = next,
                 None => return Ok(Step::More),
             }
         }
@@ -219,18 +213,18 @@ impl DiffJob {
                     op: new.begin(&guard)?,
                 },
             };
-            let next = match place {
-                DiffPlace::End => return Ok(Step::Done),
-                DiffPlace::Wait(..) => return Ok(Step::More),
-                DiffPlace::Undo(at) => pair.scan_undo(at, budget, buffers, sink),
-                DiffPlace::All(cursor, side) => pair.scan_all(cursor, *side, budget, buffers, sink),
+            let next = match phase {
+                DiffPhase::End => return Ok(Step::Done),
+                DiffPhase::Wait(..) => return Ok(Step::More),
+                DiffPhase::Undo(at) => pair.scan_undo(at, budget, buffers, sink),
+                DiffPhase::All(cursor, side) => pair.scan_all(cursor, *side, budget, buffers, sink),
             };
             if let Some(next) = next {
-                *place = next;
+                *phase = next;
             }
             if budget.is_exhausted() {
-                return Ok(match place {
-                    DiffPlace::End => Step::Done,
+                return Ok(match phase {
+                    DiffPhase::End => Step::Done,
                     _ => Step::More,
                 });
             }
@@ -257,15 +251,15 @@ impl SnapshotPair<'_> {
         Some((self.old.table.snapshot_of()?, self.new.table.snapshot_of()?))
     }
 
-    /// Steps 2 and 3 for one batch of the undo index, which begins at `place`. Advances the place
-    /// past the keys that were compared, and returns the end if there are no more.
+    /// Steps 2 and 3 for one batch of the undo index, which begins at `resume`. Moves that past the
+    /// keys that were compared, and returns the end if there are no more.
     fn scan_undo(
         &self,
-        place: &mut UndoPlace,
+        resume: &mut ResumePoint,
         budget: &mut Budget,
         buffers: &mut DiffBuffers,
         sink: &mut DifferenceSink<'_>,
-    ) -> Option<DiffPlace> {
+    ) -> Option<DiffPhase> {
         let (old, new) = self.snapshots()?;
         // The numbers of the versions that one of the two sees and the other does not. The caller
         // may have passed them in either order.
@@ -273,18 +267,15 @@ impl SnapshotPair<'_> {
         let history = old.history.upgrade();
         let undo = history.as_ref().and_then(|history| history.undo());
         let (false, Some(undo)) = (range.is_empty(), undo) else {
-            return Some(DiffPlace::End);
+            return Some(DiffPhase::End);
         };
-        // A slice may end in the middle of a leaf, or after it.
-        let start = match place {
-            UndoPlace::Begin => Start::Edge,
-            UndoPlace::At(position) => Start::At(position),
-            UndoPlace::Past(position) => Start::Past(position),
-        };
+        let forward = Direction::Forward;
         let mut lent = std::mem::take(&mut buffers.batch);
-        let next = lent.lend(|batch| {
-            undo.scan(self.guard, start, Direction::Forward, batch);
-            let mut stopped = None;
+        lent.lend(|batch| {
+            let start = resume.start(Start::Edge, forward);
+            undo.scan(self.guard, start, forward, batch);
+            // A position stays valid even if the key's record is dropped meanwhile.
+            resume.move_past(batch);
             for i in 0..batch.len() {
                 // The record has all versions of the key. One of them in the range shows a change
                 // between the two.
@@ -298,23 +289,13 @@ impl SnapshotPair<'_> {
                 if !budget.spend(1 + cost) && i + 1 < batch.len() {
                     let mut position = Vec::new();
                     undo.position(self.old.table.key(key), &mut position);
-                    stopped = Some(position);
+                    *resume = ResumePoint::Past(position);
                     break;
                 }
             }
-            // A position stays valid even if the key's record is dropped meanwhile.
-            match stopped {
-                Some(position) => Some(UndoPlace::Past(position)),
-                None if batch.done => None,
-                None => Some(UndoPlace::At(std::mem::take(&mut batch.resume))),
-            }
         });
         buffers.batch = lent;
-        match next {
-            Some(next) => *place = next,
-            None => return Some(DiffPlace::End),
-        }
-        None
+        (*resume == ResumePoint::End).then_some(DiffPhase::End)
     }
 
     /// Compares what both snapshots see under the next keys of one of them.
@@ -325,7 +306,7 @@ impl SnapshotPair<'_> {
         budget: &mut Budget,
         buffers: &mut DiffBuffers,
         sink: &mut DifferenceSink<'_>,
-    ) -> Option<DiffPlace> {
+    ) -> Option<DiffPhase> {
         // The receiver of `diff` is scanned first, and then its argument. Either may be the older.
         let Opened { table, op } = match side {
             Side::Old => &self.old,
@@ -366,9 +347,9 @@ impl SnapshotPair<'_> {
             _ if usable > 0 || !cursor.is_at_end() => None,
             Side::Old => {
                 buffers.last.clear();
-                Some(DiffPlace::all(self.new.table, Side::New))
+                Some(DiffPhase::all(self.new.table, Side::New))
             }
-            Side::New => Some(DiffPlace::End),
+            Side::New => Some(DiffPhase::End),
         }
     }
 

@@ -19,6 +19,7 @@ use super::undo_index::with_record;
 use crate::delegate::{delegate_order, delegate_positions};
 use crate::index::TableIndex;
 use crate::keys;
+use crate::resume_point::ResumePoint;
 use larder_index::{
     Batch, Chains, Container, Direction, Guard, Key, Lookup, Multi, Objects, Ranked, Start, Stats,
     Unique, Updater, Values, SHORT_VALUE,
@@ -203,7 +204,8 @@ pub(crate) fn merge(base: TableIndex, overrides: Overrides) -> TableIndex {
     }
 }
 
-/// What a merge needs of either kind of index.
+/// What a merge needs of either kind of index. The methods that are here are those of an index with
+/// at most one entry under a key: its positions are those of keys.
 pub(crate) trait MergeInput: Send + Sync {
     fn scan<'g>(
         &'g self,
@@ -213,19 +215,28 @@ pub(crate) trait MergeInput: Send + Sync {
         batch: &mut Batch<'g>,
     );
     /// The position of entry `i`, whose key is `key`.
-    fn entry_position(&self, batch: &Batch, i: usize, key: Key<'_>, out: &mut Vec<u8>);
+    fn entry_position(&self, _batch: &Batch, _i: usize, key: Key<'_>, out: &mut Vec<u8>) {
+        self.key_start(key, out);
+    }
     /// What the positions of all entries of a key begin with.
     fn key_start(&self, key: Key<'_>, out: &mut Vec<u8>);
     /// The prefix that the positions of all entries of one key share.
-    fn key_position<'p>(&self, position: &'p [u8]) -> &'p [u8];
+    fn key_position<'p>(&self, position: &'p [u8]) -> &'p [u8] {
+        position
+    }
     /// A position as bytes whose order is that of the scan.
-    fn comparable<'p>(&self, position: &'p [u8]) -> &'p [u8];
+    fn comparable<'p>(&self, position: &'p [u8]) -> &'p [u8] {
+        position
+    }
     /// The position from which a scan continues after all entries of a key.
     fn resume_after(&self, key: Key<'_>, direction: Direction, out: &mut Vec<u8>);
     /// Appends the entries that override a key, in the direction of the scan.
     fn push(&self, key: &[u8], value: Override<'_>, direction: Direction, batch: &mut Batch);
     /// Whether a key has at most one entry.
-    fn has_one_each(&self) -> bool;
+    #[inline]
+    fn has_one_each(&self) -> bool {
+        true
+    }
 }
 
 impl MergeInput for dyn Unique {
@@ -239,20 +250,8 @@ impl MergeInput for dyn Unique {
         Unique::scan(self, guard, start, direction, batch);
     }
 
-    fn entry_position(&self, _: &Batch, _: usize, key: Key<'_>, out: &mut Vec<u8>) {
-        self.position(key, out);
-    }
-
     fn key_start(&self, key: Key<'_>, out: &mut Vec<u8>) {
         self.position(key, out);
-    }
-
-    fn key_position<'p>(&self, position: &'p [u8]) -> &'p [u8] {
-        position
-    }
-
-    fn comparable<'p>(&self, position: &'p [u8]) -> &'p [u8] {
-        position
     }
 
     fn resume_after(&self, key: Key<'_>, direction: Direction, out: &mut Vec<u8>) {
@@ -268,11 +267,6 @@ impl MergeInput for dyn Unique {
         if let Override::Value(value) = value {
             batch.push(key, value);
         }
-    }
-
-    #[inline]
-    fn has_one_each(&self) -> bool {
-        true
     }
 }
 
@@ -337,18 +331,15 @@ impl MergeInput for dyn Multi {
 impl<I: MergeInput + ?Sized> Merged<I> {
     /// Counts the entries by a scan.
     fn count(&self) -> usize {
-        let guard = larder_index::pin();
+        let (guard, forward) = (larder_index::pin(), Direction::Forward);
         // The order doesn't matter for a number. Batches in any order are copied as they are.
         let mut batch = Batch::default().in_any_order();
-        let mut position = Vec::new();
-        self.scan_merged(&guard, Start::Edge, Direction::Forward, &mut batch);
-        let mut sum = batch.len();
-        while !batch.done {
-            // Continue where the last batch ended.
-            std::mem::swap(&mut position, &mut batch.resume);
-            let start = Start::At(&position);
-            self.scan_merged(&guard, start, Direction::Forward, &mut batch);
+        let (mut resume, mut sum) = (ResumePoint::Begin, 0);
+        while resume != ResumePoint::End {
+            let start = resume.start(Start::Edge, forward);
+            self.scan_merged(&guard, start, forward, &mut batch);
             sum += batch.len();
+            resume.move_past(&mut batch);
         }
         sum
     }

@@ -14,10 +14,17 @@ use std::time::Duration;
 /// A stream of random numbers.
 struct Chance(u64);
 
+/// Keys are those of the numbers below this one.
+const MOST: u64 = 240;
+
 impl Chance {
     fn below(&mut self, n: u64) -> u64 {
         self.0 = mix(self.0.wrapping_add(0x9E37_79B9_7F4A_7C15));
         (self.0 >> 16) % n
+    }
+
+    fn key<K: FromNumber>(&mut self) -> K {
+        K::of(self.below(MOST))
     }
 }
 
@@ -57,8 +64,8 @@ fn value(n: u64) -> (u64, String) {
 type Value = (u64, String);
 type Oracle<K> = BTreeMap<K, Value>;
 
-fn bounds<K: FromNumber>(chance: &mut Chance, most: u64) -> (Bound<K>, Bound<K>) {
-    let (a, b) = (K::of(chance.below(most)), K::of(chance.below(most)));
+fn bounds<K: FromNumber>(chance: &mut Chance) -> (Bound<K>, Bound<K>) {
+    let (a, b) = (chance.key(), chance.key());
     let (low, high) = if a < b { (a, b) } else { (b, a) };
     // A `BTreeMap` panics at a range of nothing between two excluded bounds.
     match chance.below(5) {
@@ -75,9 +82,8 @@ fn compare_range<K: FromNumber>(
     table: &Typed<K, Value>,
     oracle: &Oracle<K>,
     chance: &mut Chance,
-    most: u64,
 ) -> Result<(), Error> {
-    let (low, high) = bounds(chance, most);
+    let (low, high) = bounds(chance);
     let mut rows = table.range((low.as_ref(), high.as_ref()))?;
     let mut expected = oracle.range((low, high));
     let ends = chance.below(4);
@@ -111,35 +117,27 @@ fn owned<K: Clone>(row: Option<(&K, &Value)>) -> Option<(K, Value)> {
 }
 
 /// What the kinds of tables do differently.
-trait Kind: Order {
+trait Kind: Order + Sized {
     /// Reads what depends on the order; all rows, if there is none.
     fn compare_order<K: FromNumber>(
         table: &Typed<K, Value, Self>,
         oracle: &Oracle<K>,
         chance: &mut Chance,
-        most: u64,
-    ) -> Result<(), Error>
-    where
-        Self: Sized;
+    ) -> Result<(), Error>;
 
     /// Ranks, of tables that have any.
     fn compare_ranks<K: FromNumber>(
         table: &Typed<K, Value, Self>,
         oracle: &Oracle<K>,
         chance: &mut Chance,
-        most: u64,
-    ) -> Result<(), Error>
-    where
-        Self: Sized;
+    ) -> Result<(), Error>;
 
     /// Removes a row at an end, if there is one.
     fn pop<K: FromNumber>(
         table: &Typed<K, Value, Self>,
         oracle: &mut Oracle<K>,
         first: bool,
-    ) -> Result<(), Error>
-    where
-        Self: Sized;
+    ) -> Result<(), Error>;
 }
 
 impl Kind for Ordered {
@@ -147,20 +145,18 @@ impl Kind for Ordered {
         table: &Typed<K, Value>,
         oracle: &Oracle<K>,
         chance: &mut Chance,
-        most: u64,
     ) -> Result<(), Error> {
         assert_eq!(table.first()?, owned(oracle.first_key_value()));
         assert_eq!(table.last()?, owned(oracle.last_key_value()));
-        compare_range(table, oracle, chance, most)
+        compare_range(table, oracle, chance)
     }
 
     fn compare_ranks<K: FromNumber>(
         table: &Typed<K, Value>,
         oracle: &Oracle<K>,
         chance: &mut Chance,
-        most: u64,
     ) -> Result<(), Error> {
-        compare_ranks(table, oracle, chance, most)
+        compare_ranks(table, oracle, chance)
     }
 
     fn pop<K: FromNumber>(
@@ -181,7 +177,6 @@ impl Kind for Hashed {
         table: &TypedHash<K, Value>,
         oracle: &Oracle<K>,
         chance: &mut Chance,
-        _: u64,
     ) -> Result<(), Error> {
         // Each row is there once; some walks are given up on the way.
         let most = match chance.below(4) {
@@ -205,7 +200,6 @@ impl Kind for Hashed {
         table: &TypedHash<K, Value>,
         _: &Oracle<K>,
         _: &mut Chance,
-        _: u64,
     ) -> Result<(), Error> {
         assert_eq!(table.table().nth(1), Err(Error::Unranked));
         Ok(())
@@ -225,10 +219,9 @@ fn compare<K: FromNumber, O: Kind>(
     table: &Typed<K, Value, O>,
     oracle: &Oracle<K>,
     chance: &mut Chance,
-    most: u64,
     is_counted: bool,
 ) -> Result<(), Error> {
-    let key = K::of(chance.below(most));
+    let key = chance.key();
     assert_eq!(table.get(&key)?, oracle.get(&key).cloned());
     let len = table.with(&key, |view| view.field::<&str>(1).map(str::len))?;
     assert_eq!(
@@ -242,27 +235,24 @@ fn compare<K: FromNumber, O: Kind>(
         assert_eq!(table.is_empty(), oracle.is_empty());
     }
     assert!(table.len() >= oracle.len());
-    let keys: Vec<K> = (0..chance.below(70))
-        .map(|_| K::of(chance.below(most)))
-        .collect();
+    let keys: Vec<K> = (0..chance.below(70)).map(|_| chance.key()).collect();
     let values: Vec<_> = keys.iter().map(|key| oracle.get(key).cloned()).collect();
     assert_eq!(table.get_many(&keys)?, values);
-    O::compare_order(table, oracle, chance, most)
+    O::compare_order(table, oracle, chance)
 }
 
 fn compare_ranks<K: FromNumber>(
     table: &Typed<K, Value>,
     oracle: &Oracle<K>,
     chance: &mut Chance,
-    most: u64,
 ) -> Result<(), Error> {
-    let key = K::of(chance.below(most));
+    let key = chance.key();
     let rank = oracle.range(..&key).count() as u64 + 1;
     assert_eq!(table.rank(&key)?, oracle.contains_key(&key).then_some(rank));
-    let (a, b) = (K::of(chance.below(most)), K::of(chance.below(most)));
+    let (a, b) = (chance.key(), chance.key());
     let between = oracle.keys().filter(|key| a <= **key && **key < b).count();
     assert_eq!(table.count(&a, &b)?, between as u64);
-    let n = chance.below(most) as usize;
+    let n = chance.below(MOST) as usize;
     assert_eq!(table.nth(n as i64 + 1)?, owned(oracle.iter().nth(n)));
     assert_eq!(table.nth(-1 - n as i64)?, owned(oracle.iter().nth_back(n)));
     let rows = oracle.iter().skip(n).take(9);
@@ -292,9 +282,8 @@ fn write<K: FromNumber, O: Kind>(
     table: &Typed<K, Value, O>,
     oracle: &mut Oracle<K>,
     chance: &mut Chance,
-    most: u64,
 ) -> Result<(), Error> {
-    let (key, new) = (K::of(chance.below(most)), value(chance.below(1000)));
+    let (key, new) = (chance.key::<K>(), value(chance.below(1000)));
     match chance.below(25) {
         0..6 => assert_eq!(
             table.insert(key.clone(), new.clone())?,
@@ -306,8 +295,7 @@ fn write<K: FromNumber, O: Kind>(
         }
         7..10 => assert_eq!(table.remove(&key)?, oracle.remove(&key)),
         10 => {
-            let rows =
-                (0..chance.below(40)).map(|_| (K::of(chance.below(most)), value(chance.below(99))));
+            let rows = (0..chance.below(40)).map(|_| (chance.key(), value(chance.below(99))));
             let rows: Vec<_> = rows.collect();
             table.extend(rows.clone())?;
             oracle.extend(rows);
@@ -465,12 +453,11 @@ fn run<K: FromNumber, O: Kind>(
     let (table, mut oracle) = (make(&larder)?, Oracle::new());
     let mut snapshots = Vec::new();
     let mut chance = Chance(seed(20_261_126));
-    const MOST: u64 = 240;
     for step in 0..times(700) {
-        write(&table, &mut oracle, &mut chance, MOST)?;
-        compare(&table, &oracle, &mut chance, MOST, ranked)?;
+        write(&table, &mut oracle, &mut chance)?;
+        compare(&table, &oracle, &mut chance, ranked)?;
         if ranked {
-            O::compare_ranks(&table, &oracle, &mut chance, MOST)?;
+            O::compare_ranks(&table, &oracle, &mut chance)?;
         }
         if step % 50 == 0 {
             snapshots.push((table.snapshot()?, oracle.clone()));
@@ -479,7 +466,7 @@ fn run<K: FromNumber, O: Kind>(
             snapshots.remove(chance.below(3) as usize);
         }
         for (snapshot, oracle) in &snapshots {
-            compare(snapshot, oracle, &mut chance, MOST, ranked)?;
+            compare(snapshot, oracle, &mut chance, ranked)?;
             refuses_writes(snapshot)?;
         }
         if step % 20 == 0 {
@@ -489,8 +476,8 @@ fn run<K: FromNumber, O: Kind>(
                 after.clone_from(&oracle);
                 let mut chance = Chance(from);
                 for _ in 0..8 {
-                    write(view, &mut after, &mut chance, MOST)?;
-                    compare(view, &after, &mut chance, MOST, ranked)?;
+                    write(view, &mut after, &mut chance)?;
+                    compare(view, &after, &mut chance, ranked)?;
                 }
                 if fails {
                     Err(Error::BadKey)

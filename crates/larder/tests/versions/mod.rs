@@ -28,27 +28,22 @@ fn operations_lists_clearing_and_snapshots() {
         },
     ];
     for ordered in [false, true] {
-        let name = format!("snapshots, ordered: {ordered}");
-        check(&format!("{name}: two threads"), &small, move || {
-            tables(ordered, 2, 3, 4)
-        });
-        check(&format!("{name}: single writes"), &small, move || {
-            tables(ordered, 2, 4, 1 << 20)
-        });
+        let kind = format!("snapshots, ordered: {ordered}");
+        let name = format!("{kind}: two threads");
+        check(&name, &small, move || tables(ordered, 2, 3, 4));
+        let name = format!("{kind}: single writes");
+        check(&name, &small, move || tables(ordered, 2, 4, 1 << 20));
         let search = [Search::Random(500), Search::Pct(400)];
-        check(&format!("{name}: three threads"), &search, move || {
-            tables(ordered, 3, 4, 4)
-        });
+        let name = format!("{kind}: three threads");
+        check(&name, &search, move || tables(ordered, 3, 4, 4));
     }
 }
 
 fn found(fault: Fault) {
     let _alone = alone();
-    assert!(finds(fault, || {
-        check("a planted fault", &[Search::Random(30_000)], || {
-            tables(false, 3, 4, 1 << 20)
-        });
-    }));
+    let search = [Search::Random(30_000)];
+    let program = || tables(false, 3, 4, 1 << 20);
+    assert!(finds(fault, &search, program));
 }
 
 /// A snapshot that has been cut, and a writer that takes it for none.
@@ -100,16 +95,12 @@ fn marks_that_stay_are_found() {
     let _alone = alone();
     let once = [Search::Random(1)];
     for ordered in [false, true] {
-        check(&format!("marks, ordered: {ordered}"), &once, move || {
-            marked(ordered)
-        });
-        assert!(finds(Fault::OldMarks, move || {
-            check("a planted fault", &once, move || marked(ordered));
-        }));
+        let name = format!("marks, ordered: {ordered}");
+        check(&name, &once, move || marked(ordered));
+        let program = move || marked(ordered);
+        assert!(finds(Fault::OldMarks, &once, program));
     }
-    assert!(finds(Fault::MovedMark, || {
-        check("a planted fault", &once, || marked(false));
-    }));
+    assert!(finds(Fault::MovedMark, &once, || marked(false)));
 }
 
 /// The value of the only row, -1 if there is none.

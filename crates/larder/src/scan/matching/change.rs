@@ -222,7 +222,7 @@ struct ReplaceMatched<'p> {
     is_unique: bool,
     /// A buffer for new objects.
     prepared: &'p mut ObjectBuf,
-    /// That of `EngineTable::make_room_for_write`.
+    /// That of `EngineTable::expire_for_write`.
     last: &'p mut Option<u64>,
 }
 
@@ -249,7 +249,7 @@ impl ScanWork for ReplaceMatched<'_> {
             Written::Taken => table.free_taken_value(op).and(Err(Error::Busy)),
             // Expired objects make room.
             Written::Full => table
-                .make_room_for_write(op, Some(self.last))
+                .expire_for_write(op, Some(self.last))
                 .and(Err(Error::Busy)),
             Written::Done => Ok(count),
         }
@@ -769,7 +769,7 @@ pub struct ReplaceJob {
     pub(super) work: WriteScan,
     /// A buffer for new objects.
     prepared: ObjectBuf,
-    /// That of `EngineTable::make_room_for_write`.
+    /// That of `EngineTable::expire_for_write`.
     last: Option<u64>,
 }
 

@@ -98,7 +98,7 @@ impl EngineTransaction {
     ///
     /// # Errors
     /// `NoTable`, `Busy`.
-    pub(super) fn without_room(
+    pub(super) fn full_table(
         &self,
         written: &[WrittenKey<'_>],
         guard: &Guard,
@@ -110,7 +110,7 @@ impl EngineTransaction {
                 // A deletion makes room.
                 Override::Absent => (key.key.bytes, None),
             });
-            if !table.has_room(guard, rows)? {
+            if !table.has_capacity(guard, rows)? {
                 return Ok(Some(table));
             }
         }
@@ -121,15 +121,15 @@ impl EngineTransaction {
     ///
     /// # Errors
     /// `NoTable`, `Busy`; `Full` if the table has no room without its expired objects, either.
-    pub(super) fn make_room(
+    pub(super) fn expire_rows(
         &self,
         table: &Arc<EngineTable>,
         written: &[WrittenKey<'_>],
         guard: &Guard,
     ) -> Result<(), Error> {
-        let removed = table.make_room_for_commit(guard);
+        let removed = table.expire_for_commit(guard);
         // Another thread may have removed them in between.
-        match self.without_room(written, guard)? {
+        match self.full_table(written, guard)? {
             Some(full) if Arc::ptr_eq(full, table) => removed,
             _ => Ok(()),
         }

@@ -109,10 +109,10 @@ impl Engine {
         }
         let is_locked = || written.iter().all(|key| locks.has(key.lock()));
         debug_assert!(planted(Fault::KeysUnlocked) || is_locked());
-        if let Some(table) = transaction.without_room(&written, guard)? {
+        if let Some(table) = transaction.full_table(&written, guard)? {
             // Expired objects make room. Their removal takes the locks of their keys.
             drop(locks);
-            transaction.make_room(table, &written, guard)?;
+            transaction.expire_rows(table, &written, guard)?;
             return Ok(CommitOutcome::Conflict);
         }
         // (kc4, kc5) Claim, draw the number, apply, and unlock.

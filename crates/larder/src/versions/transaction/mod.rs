@@ -245,8 +245,8 @@ impl EngineTransaction {
             return Ok(CommitOutcome::Committed);
         }
         // Expired objects make room.
-        while let Some(table) = self.without_room(&written, &guard)? {
-            self.make_room(table, &written, &guard)?;
+        while let Some(table) = self.full_table(&written, &guard)? {
+            self.expire_rows(table, &written, &guard)?;
         }
         // (tx3) Lock the written keys. This waits for writes of single keys and for other commits.
         let locks = CommitLocks::take(written.iter().map(WrittenKey::lock).collect());

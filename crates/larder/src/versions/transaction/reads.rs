@@ -16,6 +16,7 @@ use super::super::key_locks;
 use super::super::sorted_key::SortedKey;
 use super::super::undo;
 use crate::indexes::{EntriesRead, Indexes};
+use crate::resume_point::ResumePoint;
 use larder_index::sync::{planted, Fault};
 use larder_index::{Batch, Direction, Guard, Key, Start};
 use std::collections::BTreeSet;
@@ -241,12 +242,12 @@ fn each_changed(
         return;
     };
     let (mut batch, mut position) = (Batch::default(), Vec::new());
-    let mut from = low.map(<[u8]>::to_vec);
-    loop {
-        let start = from.as_ref().map_or(Start::Edge, |from| Start::At(from));
+    let (first, forward) = (low.map_or(Start::Edge, Start::At), Direction::Forward);
+    let mut resume = ResumePoint::Begin;
+    while resume != ResumePoint::End {
         // The undo index has the same order as the table's, so a range of positions is a range in
         // it, too.
-        index.scan(guard, start, Direction::Forward, &mut batch);
+        index.scan(guard, resume.start(first, forward), forward, &mut batch);
         for i in 0..batch.len() {
             let (bytes, record) = batch.entry(i);
             let key = history.key(bytes);
@@ -259,10 +260,7 @@ fn each_changed(
                 return;
             }
         }
-        if batch.done {
-            return;
-        }
-        from = Some(std::mem::take(&mut batch.resume));
+        resume.move_past(&mut batch);
     }
 }
 
