@@ -179,6 +179,27 @@ objects_are_kept_test() ->
     ?assertEqual([{still, there}], ets:lookup(Object, still)),
     true = larder:delete(T).
 
+%% A file has the numbers of a reference. Where they are read, the emulator finds the object, as long
+%% as it is alive, also if nothing but a table has made the numbers known.
+objects_are_found_by_files_test() ->
+    T = larder:new(t, [set]),
+    Kept = [begin
+                Counter = counters:new(1, []),
+                ok = counters:put(Counter, 1, N),
+                true = larder:insert(T, {N, Counter, [{Counter}]}),
+                Counter
+            end || N <- lists:seq(1, 3)],
+    File = larder_test:file("kept_objects"),
+    ok = larder:tab2file(T, File),
+    {ok, Read} = larder:file2tab(File),
+    ok = file:delete(File),
+    ?assertEqual([{N, N} || N <- lists:seq(1, 3)],
+                 [{counters:get(A, 1), counters:get(B, 1)}
+                  || N <- lists:seq(1, 3), [{_, A, [{B}]}] <- [larder:lookup(Read, N)]]),
+    ?assertEqual([1, 2, 3], [counters:get(Counter, 1) || Counter <- Kept]),
+    true = larder:delete(Read),
+    true = larder:delete(T).
+
 large_maps_test_() ->
     [{timeout, 60, {atom_to_list(Type), fun() -> large_maps(Type) end}} || Type <- types()].
 

@@ -35,11 +35,15 @@ pub fn encode_reference(
     out: &mut Encoder<'_>,
 ) -> Result<bool, Unreadable> {
     if let Some((object, numbers)) = resource::object(word) {
-        match out.mode() {
-            Mode::Inline => out.reference(Node::Local, &numbers),
-            // SAFETY: the object is the term's, which is the running call's.
-            _ => out.reference_kept(&numbers, unsafe { KeptObject::anchor(object) }),
+        if out.mode() == Mode::Inline {
+            out.reference(Node::Local, &numbers);
+            return Ok(true);
         }
+        // A file of the table will have the numbers alone. The emulator finds the object by them
+        // only once it has written the external format of a reference to it.
+        external_format(env, word, |_| ());
+        // SAFETY: the object is the term's, which is the running call's.
+        out.reference_kept(&numbers, unsafe { KeptObject::anchor(object) });
         return Ok(true);
     }
     // Read the numbers off the external format, which has them in all releases.
