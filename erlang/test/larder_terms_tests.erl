@@ -179,8 +179,8 @@ objects_are_kept_test() ->
     ?assertEqual([{still, there}], ets:lookup(Object, still)),
     true = larder:delete(T).
 
-%% A file has the numbers of a reference. Where they are read, the emulator finds the object, as long
-%% as it is alive, also if nothing but a table has made the numbers known.
+%% A file has the numbers of a reference. Where they are read, the emulator finds the object, if it
+%% is alive, also if nothing but a table has made the numbers known.
 objects_are_found_by_files_test() ->
     T = larder:new(t, [set]),
     Kept = [begin

@@ -315,11 +315,7 @@ fn limits_of_nothing_and_limits_of_other_tables_are_refused() {
     let t = larder.table("t").create().unwrap();
     // A lifetime, even an endless one, wouldn't help.
     assert_eq!(t.set_bounds(&bounds), Err(Error::Unlimited));
-    let no_limits = Bounds {
-        limits: None,
-        ..bounds
-    };
-    assert_eq!(t.set_bounds(&no_limits), Err(Error::Unbounded));
+    assert_eq!(t.set_bounds(&Bounds::default()), Err(Error::Unbounded));
 }
 
 #[test]
