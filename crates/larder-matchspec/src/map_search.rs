@@ -188,7 +188,7 @@ fn sorted(pairs: &[u8], count: usize) -> Vec<Pair> {
         })
         .collect();
     let key = |&(at, middle, _): &Pair| raw::whole(&pairs[at..middle]);
-    sorted.sort_by(|one, other| key(one).cmp_exact(key(other)));
+    sorted.sort_unstable_by(|one, other| key(one).cmp_exact(key(other)));
     sorted
 }
 

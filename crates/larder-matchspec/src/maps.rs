@@ -21,7 +21,8 @@ fn kept(keys: Vec<&[u8]>) -> Vec<usize> {
         .map(|(i, key)| (inline(key), i))
         .collect();
     // Of equal keys the last one comes first, and `dedup_by` keeps the first.
-    keyed.sort_by(|a, b| key_order(raw::whole(&a.0), raw::whole(&b.0)).then(b.1.cmp(&a.1)));
+    keyed
+        .sort_unstable_by(|a, b| key_order(raw::whole(&a.0), raw::whole(&b.0)).then(b.1.cmp(&a.1)));
     // The host may take 0.0 and −0.0 for identical.
     keyed.dedup_by(|next, kept| raw::whole(&next.0).identical(raw::whole(&kept.0)));
     keyed.into_iter().map(|(_, i)| i).collect()

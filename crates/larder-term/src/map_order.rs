@@ -127,7 +127,7 @@ fn order_of(out: &[u8], starts: &[usize]) -> Result<Option<Vec<(usize, usize)>>,
         return Ok(None);
     }
     let mut places: Vec<usize> = (0..pairs).collect();
-    places.sort_by(order);
+    places.sort_unstable_by(order);
     // Two keys that compare as equal are identical, which a map can't have.
     if !places.windows(2).all(|w| order(&w[0], &w[1]).is_lt()) {
         return Err(DuplicateKey);

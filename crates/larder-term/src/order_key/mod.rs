@@ -514,7 +514,7 @@ fn sort_runs(bytes: &[u8], bounds: &[usize], order: &mut [usize]) -> bool {
     if order.is_sorted_by(|&a, &b| run(a) <= run(b)) {
         return false;
     }
-    // The sort is stable, so equal runs stay in order.
-    order.sort_by(|&a, &b| run(a).cmp(run(b)));
+    // Equal runs stay in order.
+    order.sort_unstable_by(|&a, &b| run(a).cmp(run(b)).then(a.cmp(&b)));
     true
 }
