@@ -255,7 +255,7 @@ const WRITTEN: Word = 2;
 #[inline]
 fn range<'a>(word: Word) -> Option<Bits<'a>> {
     // SAFETY: four words lie after the header, and the last one is a holder, whose second word is
-    // the counted binary, as `prove_range` has verified.
+    // the counted binary, as `prove_shared` has verified.
     let (words, binary) = unsafe {
         let words = words(word, 4);
         (words, *pointer(words[3]).add(1) as *mut Counted)
@@ -277,7 +277,7 @@ fn range<'a>(word: Word) -> Option<Bits<'a>> {
     let bytes = unsafe { std::slice::from_raw_parts(base.wrapping_add(skipped), len) };
     // A binary of a resource has its bytes elsewhere: nothing is known about them but the range.
     let before = (bytes.as_ptr() as usize).wrapping_sub(own as usize);
-    // SAFETY: the size lies before the bytes, as `prove_range` has verified.
+    // SAFETY: the size lies before the bytes, as `prove_shared` has verified.
     let size = unsafe { *own.cast::<usize>().sub(1) };
     let whole = match before.saturating_add(len) <= size {
         // The size is that of the memory; what is written of it is known only up to here.

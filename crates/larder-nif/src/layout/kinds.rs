@@ -5,9 +5,9 @@
 //! ```
 //!
 //! Each kind is verified on samples that the emulator makes when the library is loaded. (OTP 25 has
-//! the layouts that the modules beside this one describe. Some differ in later releases.) A kind
-//! whose proof fails is [`Kind::Other`] until the node ends: its terms go through official
-//! functions. Other kinds aren't affected.
+//! the layouts that the modules beside this one describe. Of those that differ in later releases,
+//! the modules describe the ones that are known.) A kind whose proof fails is [`Kind::Other`] until
+//! the node ends: its terms go through official functions. Other kinds aren't affected.
 
 use super::words::*;
 use crate::sys::*;

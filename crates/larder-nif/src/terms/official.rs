@@ -1,9 +1,9 @@
-//! Terms that aren't read in place: identifiers of other nodes, references that keep something
-//! alive, and all kinds whose layout wasn't verified (see [`layout`]). They are read and made by
-//! official functions, or through the external term format, which every release supports.
+//! Terms that aren't read in place: references that keep something alive, and all kinds whose
+//! layout wasn't verified (see [`layout`]). They are read and made by official functions, or
+//! through the external term format, which every release supports.
 //!
-//! A magic reference (see `layout::references`) is stored with an anchor, a copy of the reference
-//! in an environment of its own.
+//! A magic reference (see `layout::references`) is stored with an anchor, which keeps the object
+//! alive (see [`kept`](super::kept)).
 
 use super::binaries;
 use super::kept::{anchor, KeptObject, KeptTerm};
