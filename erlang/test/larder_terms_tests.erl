@@ -200,6 +200,22 @@ objects_are_found_by_files_test() ->
     true = larder:delete(Read),
     true = larder:delete(T).
 
+%% A binary that a comprehension or a loop has built is shared, as others are: it isn't copied to
+%% memory that the emulator doesn't know.
+built_binaries_are_shared_test() ->
+    T = larder:new(t, [set]),
+    {Count, Bytes} = {1000, 2000},
+    erlang:garbage_collect(),
+    Before = erlang:memory(binary),
+    [true = larder:insert(T, {N, << <<(N + I)>> || I <- lists:seq(1, Bytes) >>})
+     || N <- lists:seq(1, Count)],
+    erlang:garbage_collect(),
+    ?assert(erlang:memory(binary) - Before > Count * Bytes div 2),
+    ?assertEqual([], [N || N <- lists:seq(1, Count),
+                           larder:lookup_element(T, N, 2)
+                               =/= << <<(N + I)>> || I <- lists:seq(1, Bytes) >>]),
+    true = larder:delete(T).
+
 large_maps_test_() ->
     [{timeout, 60, {atom_to_list(Type), fun() -> large_maps(Type) end}} || Type <- types()].
 

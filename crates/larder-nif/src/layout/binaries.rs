@@ -248,9 +248,11 @@ fn part<'a>(word: Word) -> Option<Bits<'a>> {
     })
 }
 
-/// The flags in the base of a range: both, and the one of a binary that may have been appended to.
+/// The flags in the base of a range: both, which the emulator sets while it builds a binary by
+/// appending; the one of a binary that may have been appended to; and the other one alone.
 const RANGE_FLAGS: Word = 3;
 const WRITTEN: Word = 2;
+const NO_TERM: Word = 1;
 
 #[inline]
 fn range<'a>(word: Word) -> Option<Bits<'a>> {
@@ -261,11 +263,11 @@ fn range<'a>(word: Word) -> Option<Bits<'a>> {
         (words, *pointer(words[3]).add(1) as *mut Counted)
     };
     let (flags, start, end) = (words[0] & RANGE_FLAGS, words[1], words[2]);
-    if start % 8 != 0 || !matches!(flags, 0 | WRITTEN) {
+    if start % 8 != 0 || flags == NO_TERM {
         // A range that begins within a byte is left to the official functions.
         return None;
     }
-    let (own, is_written) = (own_bytes(binary as usize), flags == WRITTEN);
+    let (own, is_written) = (own_bytes(binary as usize), flags & WRITTEN != 0);
     let base = if is_written {
         own
     } else {
