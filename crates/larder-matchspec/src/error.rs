@@ -15,7 +15,8 @@ pub struct CompileError {
 impl fmt::Display for CompileError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(clause) = self.clause {
-            write!(f, "clause {clause}: ")?;
+            // The text counts from 1, as other texts and positions do.
+            write!(f, "clause {}: ", clause + 1)?;
         }
         self.what.fmt(f)
     }

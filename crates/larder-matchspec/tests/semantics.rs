@@ -365,7 +365,7 @@ fn errors_name_their_clause() {
     assert_eq!((second.clause, second.what), (Some(1), Fault::Unbound(2)));
     assert_eq!(
         second_text(),
-        "clause 1: variable $2 is not bound by the head"
+        "clause 2: variable $2 is not bound by the head"
     );
 }
 
