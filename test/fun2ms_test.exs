@@ -196,6 +196,12 @@ defmodule LarderFun2msTest do
     end
   end
 
+  test "max and min" do
+    tab = table([{1, 5}, {2, -3}])
+    spec = Larder.fun2ms(fn {k, v} when max(k, v) < 9 -> {k, max(v, 0), min(v, k)} end)
+    assert Larder.select(tab, spec) == [{1, 5, 1}, {2, 0, -3}]
+  end
+
   test "pins and captured variables" do
     [key, weird, least] = [{:a, 1}, :"$1", 2]
     tab = table([{{:a, 1}, 5}, {{:a, 2}, 6}, {:"$1", 7}, {:_, 8}])

@@ -17,7 +17,7 @@ defmodule Larder.Fun2ms do
             tuple_size tl trunc floor ceil + - * / div rem band bor bxor bnot bsl bsr > >= < =< =:=
             == =/= /= and or xor not andalso orelse is_atom is_float is_integer is_list is_number
             is_pid is_port is_reference is_tuple is_map is_map_key is_binary is_bitstring
-            is_function is_boolean binary_part)a
+            is_function is_boolean binary_part max min)a
 
   # Operators of Kernel and Bitwise that have another name in `:erlang`.
   @renamed %{<=: :"=<", ===: :"=:=", !=: :"/=", !==: :"=/="}
