@@ -55,8 +55,55 @@ impl Larder {
     pub fn transaction<R>(
         &self,
         tables: &[&Table],
-        mut f: impl FnMut(&[Table]) -> Result<R, Error>,
+        f: impl FnMut(&[Table]) -> Result<R, Error>,
     ) -> Result<R, Error> {
+        self.try_transaction(tables, f)
+    }
+
+    /// As [`transaction`](Self::transaction), with an error type of the program's own, by which `f`
+    /// can say why it writes nothing.
+    ///
+    /// ```
+    /// use larder::api::Larder;
+    /// use larder::term;
+    ///
+    /// #[derive(Debug, PartialEq)]
+    /// enum Failed {
+    ///     TooFew,
+    ///     Table(larder::Error),
+    /// }
+    /// impl From<larder::Error> for Failed {
+    ///     fn from(error: larder::Error) -> Self {
+    ///         Failed::Table(error)
+    ///     }
+    /// }
+    ///
+    /// # fn main() -> Result<(), larder::Error> {
+    /// let larder = Larder::new();
+    /// let stock = larder.table("stock").create()?;
+    /// stock.insert(&term!({pears, 3}))?;
+    /// let sold = larder.try_transaction(&[&stock], |views| {
+    ///     let left = views[0].add(&term!(pears), 2, -5)?;
+    ///     if left < term!(0) {
+    ///         return Err(Failed::TooFew);
+    ///     }
+    ///     Ok(())
+    /// });
+    /// assert_eq!(sold, Err(Failed::TooFew));
+    /// assert_eq!(stock.lookup(&term!(pears))?, [term!({pears, 3})]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// The errors of `f`; those of `transaction`, converted.
+    ///
+    /// # Consistency
+    /// That of `transaction`.
+    pub fn try_transaction<R, E: From<Error>>(
+        &self,
+        tables: &[&Table],
+        mut f: impl FnMut(&[Table]) -> Result<R, E>,
+    ) -> Result<R, E> {
         let mut transaction = self.begin(tables)?;
         // `f` runs again from its beginning, with new views, until its reads still hold at the
         // commit.
