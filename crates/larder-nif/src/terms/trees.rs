@@ -123,7 +123,8 @@ fn has_lasting_hash(word: Word, levels: u32) -> bool {
     match layout::kind(word) {
         Kind::Tuple => layout::tuple(word).is_some_and(all),
         Kind::Map => layout::flatmap(word).is_some_and(|(keys, values)| all(keys) && all(values)),
-        // The free variables of a fun may be anything. Identifiers of other nodes are of no kind.
+        Kind::ForeignPid | Kind::ForeignPort | Kind::ForeignReference => false,
+        // The free variables of a fun may be anything, and so may what is of no known kind.
         Kind::Fun | Kind::Other => false,
         _ => true,
     }
