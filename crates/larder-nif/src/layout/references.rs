@@ -5,7 +5,7 @@
 //! ```
 //!
 //! *Aliases.* In the external format of OTP 25, an alias has three numbers, and the emulator looks
-//! for its pid when it reads one. Since OTP 26 it has five, of which the last two are the halves of
+//! for its pid when it reads one. In OTP 27 it has five, of which the last two are the halves of
 //! the pid's word.
 //!
 //! *References that keep something alive* (NIF resources, atomics, table ids) are *magic*: as long
