@@ -70,6 +70,16 @@ pub struct Encoder<'b> {
     elements: Option<&'b mut Run>,
 }
 
+/// How many words of a reference are stored. Words of zero at the end are left out, and added again
+/// up to the third.
+pub fn stored_words(words: &[u32]) -> usize {
+    let used = words
+        .iter()
+        .rposition(|&word| word != 0)
+        .map_or(0, |i| i + 1);
+    used.max(3)
+}
+
 /// No shorter term holds a handle, a float or a long binary.
 const SHORTEST_OF_NOTE: usize = 9;
 
@@ -454,9 +464,7 @@ impl<'b> Encoder<'b> {
     }
 
     fn words(&mut self, words: &[u32]) {
-        // Words of zero at the end are left out. At least three words stay.
-        let used = words.iter().rposition(|&w| w != 0).map_or(0, |i| i + 1);
-        let count = used.max(3);
+        let count = stored_words(words);
         varint::push(self.out, count as u64);
         for i in 0..count {
             let word = words.get(i).copied().unwrap_or(0);

@@ -115,7 +115,7 @@ mod view;
 
 pub use atom::{atoms, Atom, AtomError};
 pub use convert::TryFromTermError;
-pub use encoder::{Encoder, MapToken, Mode};
+pub use encoder::{stored_words, Encoder, MapToken, Mode};
 pub use host::{
     legacy_zero, set_atom_order, set_legacy_zero, set_maps_as_stored, set_tree_maps, tree_maps,
     AtomOrder,

@@ -31,7 +31,7 @@ use crate::sys::external::ReferenceNumbers;
 use crate::sys::*;
 use larder_term::object::KeyForm;
 use larder_term::tags::*;
-use larder_term::{blob, order_key, Encoder, Mode, TermBuf, TermRef};
+use larder_term::{blob, order_key, stored_words, Encoder, Mode, TermBuf, TermRef};
 use std::cell::Cell;
 
 pub use super::buffer::stack_bytes;
@@ -441,13 +441,10 @@ impl<'p> Writer<'p> {
         Ok(())
     }
 
-    /// Writes the numbers of a reference, without zeros at the end, but at least three.
+    /// Writes the numbers of a reference.
     fn numbers(&mut self, numbers: impl Iterator<Item = u32>) {
         let mut numbers: ReferenceNumbers = numbers.collect();
-        while numbers.len() > 3 && numbers.last() == Some(&0) {
-            numbers.pop();
-        }
-        numbers.resize(numbers.len().max(3), 0);
+        numbers.resize(stored_words(&numbers), 0);
         self.out.varint(numbers.len() as u64);
         for number in numbers {
             self.out.slice(&number.to_le_bytes());
