@@ -52,7 +52,10 @@ containers() ->
      #{}, #{a => 1}, #{a => 1.0}, #{1 => a}, #{1.0 => a}, #{#{1.0 => x} => y},
      #{#{1 => x} => y}, #{0.0 => zero}, #{1 => a, 1.0 => b},
      maps:from_list([{I, I} || I <- lists:seq(1, 40)]),
-     maps:from_list([{{k, I}, I * 1.0} || I <- lists:seq(1, 33)]), #{b => [], c => #{d => {}}}].
+     maps:from_list([{{k, I}, I * 1.0} || I <- lists:seq(1, 33)]), #{b => [], c => #{d => {}}},
+     %% As elements, these are stored out of line.
+     lists:seq(1, 2100), list_to_tuple(lists:duplicate(300, {<<0:1600>>, 1.5})),
+     maps:from_list([{I, <<I:1600>>} || I <- lists:seq(1, 300)])].
 
 identities() ->
     Captured = 17,

@@ -12,6 +12,39 @@ terms_test_() ->
        fun() -> [row(Type, Options, Row) || Options <- [[], [compressed]], Row <- rows()] end}}
      || Type <- types()].
 
+%% Long elements lie outside of their rows. Lists of many cells are made in several runs.
+long_elements_come_back_test_() ->
+    [{atom_to_list(Type), {timeout, 60, fun() -> long_elements_come_back(Type) end}}
+     || Type <- types()].
+
+long_elements_come_back(Type) ->
+    Tab = larder:new(t, [Type]),
+    Empty = larder:info(Tab, memory),
+    List = fun(N) -> [case I rem 50 of 0 -> {I, <<I:1600>>, [I]}; _ -> I end
+                      || I <- lists:seq(1, N)] end,
+    Long = [List(N) || N <- [500, 999, 1000, 1001, 1999, 2000, 2001, 30_000]]
+        ++ [list_to_tuple(List(2000)), maps:from_list([{I, {I}} || I <- List(2000)]),
+            List(3000) ++ improper, [List(3000), List(3000)], 1 bsl 20_000, <<0:20_001>>],
+    Rows = [{K, Other, Element, x} || {K, Element} <- lists:enumerate(Long), Other <- [0]],
+    true = larder:insert(Tab, Rows),
+    ?assert(larder:info(Tab, memory) > Empty + 20_000),
+    Same = fun(Row) -> ?assertEqual([Row], larder:lookup(Tab, element(1, Row))) end,
+    [Same(Row) || Row <- Rows],
+    ?assertEqual(lists:sort(Rows), lists:sort(larder:tab2list(Tab))),
+    ?assertEqual(Rows, lists:append([larder:match_object(Tab, Row) || Row <- Rows])),
+    case lists:member(Type, [set, ordered_set]) of
+        true ->
+            [?assertEqual(1, larder:update_counter(Tab, K, 1)) || {K, _, _, _} <- Rows],
+            [true = larder:update_element(Tab, K, {4, [y]}) || {K, _, _, _} <- Rows],
+            [Same({K, 1, Element, [y]}) || {K, 0, Element, x} <- Rows],
+            [true = larder:update_element(Tab, K, [{2, Element}, {3, 0}]) || {K, _, Element, _} <- Rows],
+            [Same({K, Element, 0, [y]}) || {K, _, Element, _} <- Rows];
+        false -> ok
+    end,
+    [larder:delete_object(Tab, Row) || {K, _, _, _} <- Rows, Row <- larder:lookup(Tab, K)],
+    ?assertEqual([], larder:tab2list(Tab)),
+    true = larder:delete(Tab).
+
 %% Binaries of 65 to 127 bytes are given back as parts of one, if they stand near each other.
 binaries_near_each_other_come_back_test_() ->
     [{lists:concat([Type]), {timeout, 60, fun() -> binaries_near_each_other_come_back(Type) end}}

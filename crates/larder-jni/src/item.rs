@@ -2,7 +2,7 @@
 
 use crate::failure::Failure;
 use larder::host::{EngineTable, Stored};
-use larder_term::object::{ObjectBuf, ObjectEncoder, ObjectView};
+use larder_term::object::{stored_term, ObjectBuf, ObjectView};
 use larder_term::{order_key, text, Encoder, Term, TermRef};
 use std::cell::Cell;
 
@@ -38,7 +38,7 @@ impl<'a> Item<'a> {
             // SAFETY: an encoder of the engine wrote the row's bytes. They begin with the one
             // element beside the key, which is a whole term. The row is shown under a pinned epoch,
             // so what a long binary refers to stays while `'a` lasts.
-            Some((2, value)) => Item::of(unsafe { TermRef::split_first(value) }.0),
+            Some((2, value)) => Item::of(unsafe { TermRef::split_first(stored_term(value)) }.0),
             // A row that is compressed or of another arity, or one with a key of its own, such as
             // a float of another host. The key has to be skipped first.
             _ => Item::row(&stored.view()).map(|(_, value)| value),
@@ -136,7 +136,7 @@ fn unsupported(term: TermRef<'_>) -> Failure {
 /// Writes the row of a key and a value.
 #[inline]
 pub(crate) fn write_row(table: &EngineTable, key: Item<'_>, value: Item<'_>, row: &mut ObjectBuf) {
-    let mut enc = ObjectEncoder::new(row, 2, 1, table.key_form(), table.compressed());
+    let mut enc = table.encoder(row, 2);
     enc.key(|e| key.push(e));
     enc.element(|e| value.push(e));
     // Each has pushed one whole term.

@@ -1,7 +1,7 @@
 //! What a program runs on: a stored object, whose key is stored apart, or a contiguous term.
 
 use crate::wire::{self, Head};
-use larder_term::object::{groups, prefix_len, push_terms, ObjectKey, ObjectView};
+use larder_term::object::{groups, ElementsFrom, ObjectKey, ObjectView};
 use larder_term::{tags, TermRef};
 
 /// The elements of a row, found by position. A search for an element starts from the one that was
@@ -18,24 +18,24 @@ pub(crate) struct Row<'a> {
     keypos: usize,
     key: Option<ObjectKey<'a>>,
     /// The other elements, in the order of the tuple, as they are stored.
-    rest: &'a [u8],
+    rest: ElementsFrom<'a>,
     /// The lengths of the groups of these elements, if they are known.
     lengths: &'a [u8],
     /// The whole term, if it is contiguous.
     whole: Option<&'a [u8]>,
     /// The number of the element of `rest` that was found last, counted from 0.
     last: usize,
-    /// Where that one begins in `rest`.
-    at: usize,
-    /// The length of its prefix.
-    prefix: usize,
+    /// Those of `rest` from that one on.
+    from: ElementsFrom<'a>,
+    /// The term of that one, perhaps followed by other bytes.
+    term: &'a [u8],
     /// Where every `STRIDE`th element of `rest` begins, as far as that is known.
-    checkpoints: Option<Box<Checkpoints>>,
+    checkpoints: Option<Box<Checkpoints<'a>>>,
 }
 
-/// The offset in `rest` of every `STRIDE`th element, from the first one on.
+/// The elements of `rest` from every `STRIDE`th one on, beginning with the first.
 #[derive(Debug, Default)]
-struct Checkpoints(Vec<usize>);
+struct Checkpoints<'a>(Vec<ElementsFrom<'a>>);
 
 /// A position that no element has.
 const NOWHERE: usize = usize::MAX;
@@ -56,61 +56,49 @@ impl<'a> Row<'a> {
             arity: object.arity() as u32,
             keypos: object.keypos(),
             key: Some(object.lazy_key()),
-            rest: object.others_bytes(),
+            rest: object.others_from(),
             lengths: object.lengths(),
             whole: None,
             last: 0,
-            at: 0,
-            prefix: prefix_len(object.others_bytes()),
+            from: object.others_from(),
+            term: object.others_from().term(),
             checkpoints: None,
         }
     }
 
     /// Any term.
     pub(crate) fn plain(term: TermRef<'a>) -> Row<'a> {
-        let bytes = term.bytes();
         // A tuple is taken apart, so that its elements are found like those of a stored object.
-        match wire::open(bytes) {
-            (Head::Tuple(arity), at) => Row {
+        match (wire::open(term.bytes()), ElementsFrom::of_tuple(term)) {
+            ((Head::Tuple(arity), _), Some(rest)) => Row {
                 arity: arity as u32,
-                keypos: NOWHERE,
-                key: None,
-                rest: &bytes[at..],
-                lengths: &[],
-                whole: Some(bytes),
-                last: 0,
-                at: 0,
-                prefix: 0,
-                checkpoints: None,
+                rest,
+                from: rest,
+                term: rest.term(),
+                ..Row::whole_term(term.bytes())
             },
-            _ => Row {
-                arity: 0,
-                keypos: NOWHERE,
-                key: None,
-                rest: &[],
-                lengths: &[],
-                whole: Some(bytes),
-                last: 0,
-                at: 0,
-                prefix: 0,
-                checkpoints: None,
-            },
+            _ => Row::whole_term(term.bytes()),
         }
     }
 
     /// An empty row, for expressions that don't look at the row.
     pub(crate) fn none() -> Row<'a> {
         // The empty list, which has no elements.
+        Row::whole_term(&[tags::NIL])
+    }
+
+    /// A term whose elements, if it has any, aren't looked at.
+    fn whole_term(bytes: &'a [u8]) -> Row<'a> {
         Row {
             arity: 0,
             keypos: NOWHERE,
             key: None,
-            rest: &[],
+            rest: ElementsFrom::default(),
             lengths: &[],
-            whole: Some(&[tags::NIL]),
+            whole: Some(bytes),
             last: 0,
-            at: 0,
-            prefix: 0,
+            from: ElementsFrom::default(),
+            term: &[],
             checkpoints: None,
         }
     }
@@ -143,23 +131,14 @@ impl<'a> Row<'a> {
     pub(crate) fn whole_element(&mut self, position: usize) -> &'a [u8] {
         let run = self.run(position);
         if position != self.keypos {
-            // The last element ends where the row does. Of a long one, that saves a walk.
+            // The last element ends where the row does, and of a long one the end is known. Both
+            // save a walk.
             let others = self.arity as usize - usize::from(self.keypos != NOWHERE);
-            if self.last + 1 == others {
+            if self.last + 1 == others || self.from.is_long() {
                 return run;
-            }
-            if self.prefix != 0 {
-                return self.sized_element();
             }
         }
         &run[..larder_term::skip(run)]
-    }
-
-    /// The element that was asked for last. It has a prefix, which says how long it is.
-    #[cold]
-    fn sized_element(&self) -> &'a [u8] {
-        let sized = &self.rest[self.at..];
-        &sized[self.prefix..larder_term::skip(sized)]
     }
 
     /// The bytes from the element at a position to the end of the row. Positions are counted from
@@ -175,7 +154,7 @@ impl<'a> Row<'a> {
         if wanted != self.last {
             self.walk_to(wanted);
         }
-        &self.rest[self.at + self.prefix..]
+        self.term
     }
 
     /// Goes to element `wanted` of `rest`, counted from 0.
@@ -186,39 +165,36 @@ impl<'a> Row<'a> {
             if self.last >= WIDE {
                 self.store_checkpoints();
             }
-            (self.last, self.at) = (0, 0);
+            (self.last, self.from) = (0, self.rest);
         }
         if let Some(checkpoints) = &self.checkpoints {
             // A checkpoint may lie nearer.
             let nearest = (wanted / STRIDE).min(checkpoints.0.len() - 1);
             if nearest * STRIDE > self.last {
-                (self.last, self.at) = (nearest * STRIDE, checkpoints.0[nearest]);
+                (self.last, self.from) = (nearest * STRIDE, checkpoints.0[nearest]);
             }
         }
         // Skip the elements in between. Of a walk from one to the next, the lengths save nothing.
         if wanted - self.last >= groups::GROUP && !self.lengths.is_empty() {
-            (self.last, self.at) =
-                groups::pass(self.lengths, self.rest, (self.last, self.at), wanted);
+            (self.last, self.from) = self.from.pass(self.lengths, self.last, wanted);
         }
         while self.last < wanted {
-            self.at += larder_term::skip(&self.rest[self.at..]);
+            self.from = self.from.next();
             self.last += 1;
         }
-        self.prefix = prefix_len(&self.rest[self.at..]);
+        self.term = self.from.term();
     }
 
     /// Stores the checkpoints up to the element that was found last. Each is stored once.
     #[cold]
     fn store_checkpoints(&mut self) {
-        let Checkpoints(offsets) = &mut **self.checkpoints.get_or_insert_default();
+        let Checkpoints(stored) = &mut **self.checkpoints.get_or_insert_default();
         // Continue at the last checkpoint. The first one is that of the first element.
-        let mut at = offsets.pop().unwrap_or(0);
-        offsets.push(at);
-        while offsets.len() * STRIDE <= self.last {
-            for _ in 0..STRIDE {
-                at += larder_term::skip(&self.rest[at..]);
-            }
-            offsets.push(at);
+        let mut from = stored.pop().unwrap_or(self.rest);
+        stored.push(from);
+        while stored.len() * STRIDE <= self.last {
+            from = (0..STRIDE).fold(from, |from, _| from.next());
+            stored.push(from);
         }
     }
 
@@ -230,10 +206,9 @@ impl<'a> Row<'a> {
         wire::push_head(out, tags::TUPLE, self.arity as usize);
         // Insert the key after the elements that come before it.
         let (before, others) = (self.keypos - 1, self.arity as usize - 1);
-        let apart = (0..before).fold(0, |at, _| at + larder_term::skip(&self.rest[at..]));
-        push_terms(&self.rest[..apart], before, out);
+        let after = self.rest.push_terms(before, out);
         out.extend_from_slice(key_bytes(self.key));
-        push_terms(&self.rest[apart..], others - before, out);
+        after.push_terms(others - before, out);
     }
 }
 

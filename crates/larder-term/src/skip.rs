@@ -57,8 +57,8 @@ fn rare_head(bytes: &[u8], at: usize) -> (usize, u64) {
         }
         // The container is the only child.
         SIZED => (varint::read(bytes, at + 1).1, 1),
-        // The length of a blob is that of the bytes outside. Here is only the handle.
-        BLOB => leaf(varint::read(bytes, at + 1).1 + HANDLE),
+        // The length is that of the bytes outside. Here is only the handle.
+        BLOB | OUT_OF_LINE => leaf(varint::read(bytes, at + 1).1 + HANDLE),
         BITS => {
             let (bits, at) = varint::read(bytes, at + 1);
             leaf(at + bits.div_ceil(8) as usize)

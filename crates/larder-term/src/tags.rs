@@ -58,6 +58,9 @@ pub const TREE_MAP: u8 = 0x21;
 /// The length in bytes of the container that follows. It stands in front of the long elements of
 /// objects ([`crate::object`]), and nowhere else.
 pub const SIZED: u8 = 0x22;
+/// A very long element of an object, which is stored out of line: its length in bytes and a handle.
+/// It takes the place of an element ([`crate::object`]), and occurs nowhere else.
+pub const OUT_OF_LINE: u8 = 0x23;
 
 /// The size of a handle in bytes.
 pub const HANDLE: usize = 8;

@@ -27,6 +27,7 @@ use crate::keys::KeyList;
 use crate::read_ahead::ReadAhead;
 use crossbeam_epoch::{Guard, LocalHandle};
 use larder_index::{ShortValues, Values};
+use larder_term::blob::Counts;
 use larder_term::object::ObjectBuf;
 use std::cell::Cell;
 use std::mem::ManuallyDrop;
@@ -45,6 +46,8 @@ pub struct Local {
     pub(crate) short_values: ShortValues,
     /// A compressed object, unpacked.
     pub(crate) plain: Vec<u8>,
+    /// Elements out of line that an operation makes, while it does.
+    pub(crate) elements: Counts,
     /// The object that a caller's function writes. Empty between calls.
     pub(crate) object: ObjectBuf,
     /// The read-ahead cursor of the last step from key to key.
@@ -74,6 +77,7 @@ impl Local {
             values: Values::default(),
             short_values: ShortValues::default(),
             plain: Vec::new(),
+            elements: Counts::new(),
             object: ObjectBuf::new(),
             read_ahead: Box::default(),
             older_ahead: Box::default(),

@@ -278,6 +278,14 @@ pub(crate) fn stored(bytes: &[u8]) -> TermRef<'_> {
     unsafe { TermRef::trusted(bytes) }
 }
 
+/// The term of the stored element with which bytes begin that come from a table.
+#[cfg(feature = "serde")]
+#[inline]
+pub(crate) fn stored_element(bytes: &[u8]) -> TermRef<'_> {
+    // SAFETY: as in `stored`. What an element out of line leads to is a whole term, too.
+    unsafe { TermRef::trusted(object::stored_term(bytes)) }
+}
+
 /// Whether a stored value has handles: counted references to blobs and anchors.
 #[inline]
 pub(crate) fn has_handles(value: &[u8]) -> bool {

@@ -34,8 +34,16 @@ fn settle(larder: &Larder, baseline: usize) {
     assert_eq!(blob::live_count(), baseline);
 }
 
-fn big(n: i64) -> Term {
+fn blob(n: i64) -> Term {
     Term::binary(&[n as u8; 200])
+}
+
+/// A binary, or a list of binaries that is stored out of line.
+fn big(n: i64) -> Term {
+    match n % 2 {
+        0 => blob(n),
+        _ => Term::list(vec![blob(n); 250]),
+    }
 }
 
 /// Every operation that stores, replaces or drops a handle, also where a snapshot keeps what there
@@ -100,14 +108,19 @@ fn churn(larder: &Larder) {
 
 /// Iterators that are dropped with rows that they have read, and one whose rows go meanwhile.
 #[cfg(feature = "serde")]
-fn iterate(larder: &Larder) {
-    let text = |n: u64| n.to_string().repeat(200);
-    let ordered = larder.typed::<u64, String>("iterated").unwrap();
-    let hashed = larder
-        .typed_hash::<u64, String>("iterated by hash")
-        .unwrap();
-    ordered.extend((0..200).map(|n| (n, text(n)))).unwrap();
-    hashed.extend((0..200).map(|n| (n, text(n)))).unwrap();
+fn iterate<V>(larder: &Larder, value: impl Fn(u64) -> V)
+where
+    V: serde::Serialize + serde::de::DeserializeOwned + Clone + PartialEq + std::fmt::Debug,
+{
+    let ordered = larder.typed::<u64, V>("iterated").unwrap();
+    let hashed = larder.typed_hash::<u64, V>("iterated by hash").unwrap();
+    ordered.extend((0..200).map(|n| (n, value(n)))).unwrap();
+    hashed.extend((0..200).map(|n| (n, value(n)))).unwrap();
+    for key in [0, 7, 199] {
+        assert_eq!(ordered.get(&key), Ok(Some(value(key))));
+        assert_eq!(hashed.get(&key), Ok(Some(value(key))));
+        assert_eq!(hashed.insert(key, value(key + 1)), Ok(Some(value(key))));
+    }
     for taken in [0, 1, 20, 150, 200] {
         ordered.iter().take(taken).for_each(drop);
         ordered.iter().rev().take(taken).for_each(drop);
@@ -117,10 +130,11 @@ fn iterate(larder: &Larder) {
         both.rev().take(taken / 3).for_each(drop);
     }
     let mut rows = ordered.iter();
-    assert_eq!(rows.next(), Some(Ok((0, text(0)))));
+    assert_eq!(rows.next(), Some(Ok((0, value(0)))));
     ordered.clear().unwrap();
     ordered.table().drop_table().unwrap();
-    assert_eq!(rows.next(), Some(Ok((1, text(1)))));
+    hashed.table().drop_table().unwrap();
+    assert_eq!(rows.next(), Some(Ok((1, value(1)))));
 }
 
 /// A row is put in place of another, and by a function that is overtaken once, and goes.
@@ -180,7 +194,10 @@ fn nothing_is_left_behind() {
     let baseline = blob::live_count();
     churn(&larder);
     #[cfg(feature = "serde")]
-    iterate(&larder);
+    {
+        iterate(&larder, |n| n.to_string().repeat(200));
+        iterate(&larder, |n| vec![n << 40; 500]);
+    }
     for t in larder.engine().all() {
         t.drop_table(larder.owner()).unwrap();
     }
@@ -204,7 +221,7 @@ fn nothing_is_left_behind() {
             let t = larder.engine().create(options, larder.owner()).unwrap();
             if i % 10 == 0 {
                 let mut object = ObjectBuf::new();
-                t.encode_object(term!({(i), (big(i))}).as_ref(), &mut object)
+                t.encode_object(term!({(i), (blob(i))}).as_ref(), &mut object)
                     .unwrap();
                 t.insert(larder.owner(), &object).unwrap();
             }

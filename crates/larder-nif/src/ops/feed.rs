@@ -260,7 +260,7 @@ impl Commits<'_> {
         }
         let bytes = &mut self.bytes;
         let mut object = |object: &ObjectView<'_>| {
-            *bytes += object.key().bytes().len() + object.others_bytes().len();
+            *bytes += object.key().bytes().len() + object.others_len();
             decode::object(&self.call.heap, object)
         };
         let word = match *event {

@@ -1,5 +1,5 @@
-//! What terms refer to outside of their bytes: shared binaries and anchors, which are
-//! reference-counted.
+//! What terms refer to outside of their bytes: shared binaries, anchors, and elements that are
+//! stored out of line. All are reference-counted.
 //!
 //! ```text
 //!  ... BLOB  length  handle ─┐     ... BLOB  length  handle ─┐
@@ -22,10 +22,12 @@ mod owner;
 mod raw;
 
 pub use handles::{Counts, Handles};
-pub(crate) use raw::{bytes, handle_of, host_address, outside_bytes, owned, payload, Counted};
+pub(crate) use raw::{
+    bytes, element, handle_of, host_address, outside_bytes, owned, payload, Counted,
+};
 pub use raw::{release_all, retain_all};
 
-use crate::{skip::Heads, tags::*};
+use crate::{object::OutOfLineBytes, skip::Heads, tags::*};
 use owner::Owner;
 use std::{
     any::Any,
@@ -40,7 +42,7 @@ use std::{
 static LIVE_COUNT: AtomicUsize = AtomicUsize::new(0);
 static LIVE_BYTES: AtomicUsize = AtomicUsize::new(0);
 
-/// The number of blobs and anchors that are alive in this process.
+/// The number of blobs, anchors and elements out of line that are alive in this process.
 pub fn live_count() -> usize {
     // Ordering: Relaxed; a statistic. Tests that need it exact join their threads first.
     LIVE_COUNT.load(Ordering::Relaxed)
@@ -56,6 +58,14 @@ enum Content {
     Slice(Box<[u8]>),
     Owner(Owner),
     Anchor(Arc<dyn Any + Send + Sync>),
+    Element(Element),
+}
+
+/// The term of an element that is stored out of line.
+struct Element {
+    term: Counted<Box<[u8]>>,
+    /// Where its length is counted.
+    total: Arc<OutOfLineBytes>,
 }
 
 /// The object that a handle refers to.
@@ -69,7 +79,8 @@ impl Payload {
         let len = match &content {
             Content::Slice(bytes) => bytes.len(),
             Content::Owner(owner) => owner.bytes().len(),
-            Content::Anchor(_) => 0,
+            // A table counts the bytes of its elements itself.
+            Content::Anchor(_) | Content::Element(_) => 0,
         };
         // Ordering: Relaxed twice; statistics, as in `live_count`.
         LIVE_COUNT.fetch_add(1, Ordering::Relaxed);
@@ -77,18 +88,34 @@ impl Payload {
         Arc::new(Payload { content, len })
     }
 
-    /// The bytes of a blob. An anchor has none.
+    /// An element that is stored out of line. Its length is counted in `total` while it is alive.
+    pub(crate) fn element(term: Counted<Box<[u8]>>, total: &Arc<OutOfLineBytes>) -> Arc<Payload> {
+        total.add(term.bytes().len());
+        let total = Arc::clone(total);
+        Payload::new(Content::Element(Element { term, total }))
+    }
+
+    /// The bytes of a blob, or of an element's term. An anchor has none.
     #[inline]
     pub(crate) fn bytes(&self) -> &[u8] {
         match &self.content {
             Content::Slice(bytes) => bytes,
             Content::Owner(owner) => owner.bytes(),
             Content::Anchor(_) => &[],
+            Content::Element(element) => element.term.bytes(),
         }
     }
-}
 
-impl Payload {
+    /// The total size of the binaries to which an element's term has handles.
+    fn outside_bytes(&self) -> usize {
+        match &self.content {
+            Content::Element(Element { term, .. }) if term.has_handles() => {
+                outside_bytes(term.bytes())
+            }
+            _ => 0,
+        }
+    }
+
     /// The owner of a blob's bytes, if it is of this type.
     #[inline]
     pub(crate) fn owner<T: Any>(&self) -> Option<&T> {
@@ -104,6 +131,9 @@ impl Drop for Payload {
         // Ordering: Relaxed twice; statistics, as in `live_count`.
         LIVE_COUNT.fetch_sub(1, Ordering::Relaxed);
         LIVE_BYTES.fetch_sub(self.len, Ordering::Relaxed);
+        if let Content::Element(Element { term, total }) = &self.content {
+            total.subtract(term.bytes().len());
+        }
     }
 }
 
@@ -270,5 +300,5 @@ pub fn has_handles(run: &[u8]) -> bool {
 
 #[inline]
 pub(crate) fn is_handle_tag(tag: u8) -> bool {
-    tag == BLOB || tag == REF_KEPT
+    matches!(tag, BLOB | REF_KEPT | OUT_OF_LINE)
 }

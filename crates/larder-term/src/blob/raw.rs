@@ -5,7 +5,7 @@ use super::{is_handle_tag, HostBinaries, HostBinary, Kept, Payload, HOST};
 use crate::{
     encoder::{Encoder, Mode},
     skip::Heads,
-    tags::{BLOB, HANDLE, SHORTEST_WITH_HANDLE},
+    tags::{BLOB, HANDLE, OUT_OF_LINE, SHORTEST_WITH_HANDLE},
     varint,
     view::TermRef,
 };
@@ -114,7 +114,7 @@ pub(super) unsafe fn adopt(handle: [u8; HANDLE], len: usize) -> Kept {
     }
 }
 
-/// The handles in a run of whole terms, each with the length of its blob; 0 for an anchor.
+/// The handles in a run of whole terms, each with the length of what it leads to; 0 for an anchor.
 pub(super) fn handles(run: &[u8]) -> impl Iterator<Item = ([u8; HANDLE], usize)> + '_ {
     // Most runs are too short for any handle, and aren't walked over.
     let run = if run.len() < SHORTEST_WITH_HANDLE {
@@ -124,14 +124,14 @@ pub(super) fn handles(run: &[u8]) -> impl Iterator<Item = ([u8; HANDLE], usize)>
     };
     Heads::new(run)
         .filter(|&(at, _)| is_handle_tag(run[at]))
-        .map(|(at, end)| (handle_at(run, end), blob_len(&run[at..])))
+        .map(|(at, end)| (handle_at(run, end), outside_len(&run[at..])))
 }
 
-/// The length of a blob; 0 for any other term.
+/// The length of a blob, or of an element out of line; 0 for any other term.
 #[inline]
-fn blob_len(term: &[u8]) -> usize {
+fn outside_len(term: &[u8]) -> usize {
     match term[0] {
-        BLOB => varint::read(term, 1).0 as usize,
+        BLOB | OUT_OF_LINE => varint::read(term, 1).0 as usize,
         _ => 0,
     }
 }
@@ -166,7 +166,8 @@ pub unsafe fn release_all(run: &[u8]) {
     }
 }
 
-/// The total length of the blobs in a run of whole terms.
+/// The total length of the blobs in a run of whole terms, and in the elements out of line that it
+/// leads to.
 pub fn outside_bytes(run: &[u8]) -> usize {
     // As in `handles`: a short run has no blob.
     let run = if run.len() < SHORTEST_WITH_HANDLE {
@@ -174,10 +175,12 @@ pub fn outside_bytes(run: &[u8]) -> usize {
     } else {
         run
     };
-    Heads::new(run)
-        .filter(|&(at, _)| run[at] == BLOB)
-        .map(|(at, _)| varint::read(run, at + 1).0 as usize)
-        .sum()
+    let binaries = |(at, end)| match run[at] {
+        BLOB => outside_len(&run[at..]),
+        OUT_OF_LINE => leads_to(&run[..end]).map_or(0, Payload::outside_bytes),
+        _ => 0,
+    };
+    Heads::new(run).map(binaries).sum()
 }
 
 /// The handle at the end of a term, which is a `BLOB` or a `REF_KEPT`.
@@ -190,14 +193,30 @@ fn handle_in(term: TermRef<'_>) -> [u8; HANDLE] {
 /// The payload that the handle of a term leads to; `None` if it leads to a binary of the host's.
 #[inline]
 pub(crate) fn payload(term: TermRef<'_>) -> Option<&Payload> {
-    match target(handle_in(term)) {
+    debug_assert!(is_handle_tag(term.bytes()[0]));
+    leads_to(term.bytes())
+}
+
+/// The payload that the handle at the end of some bytes leads to; `None` if it leads to a binary of
+/// the host's.
+#[inline]
+fn leads_to(bytes: &[u8]) -> Option<&Payload> {
+    match target(handle_at(bytes, bytes.len())) {
         // SAFETY:
-        // 1. the tag says that the bytes end with a handle that an encoder wrote;
-        // 2. whoever made the `TermRef` promised that its count is held for the lifetime of the
-        //    term, which is the result's.
+        // 1. the callers saw a tag that says that the bytes end with a handle that an encoder
+        //    wrote;
+        // 2. whoever made the `TermRef`, or opened the object, promised that its count is held for
+        //    the lifetime of the bytes, which is the result's.
         Target::Payload(pointer) => Some(unsafe { &*pointer }),
         Target::Host(_) => None,
     }
+}
+
+/// The term of an element that is stored out of line, given its stored bytes.
+#[inline]
+pub(crate) fn element(stored: &[u8]) -> &[u8] {
+    debug_assert_eq!(stored[0], OUT_OF_LINE);
+    leads_to(stored).map_or(&[], Payload::bytes)
 }
 
 /// The address of a blob's binary, if it is the host's.
@@ -217,7 +236,7 @@ pub(crate) fn bytes(term: TermRef<'_>) -> &[u8] {
         Target::Payload(pointer) => unsafe { &*pointer }.bytes(),
         // SAFETY: as in `payload`; the host's binary has as many bytes as stand before the handle.
         Target::Host(address) => unsafe {
-            std::slice::from_raw_parts((host().bytes)(address), blob_len(term.bytes()))
+            std::slice::from_raw_parts((host().bytes)(address), outside_len(term.bytes()))
         },
     }
 }
@@ -228,14 +247,14 @@ pub(crate) fn owned(term: TermRef<'_>) -> Kept {
     // SAFETY: as in `payload`; the count that is taken is the result's.
     unsafe {
         retain(handle);
-        adopt(handle, blob_len(term.bytes()))
+        adopt(handle, outside_len(term.bytes()))
     }
 }
 
 /// A run of whole terms that owns the counts of its handles.
 ///
 /// Invariants: an encoder wrote `bytes`; `handles` is set if a handle is among them. Only
-/// [`Counted::new`] and [`Counted::fill`] put bytes in.
+/// [`Counted::new`], [`Counted::fill`] and [`Counted::taking`] put bytes in.
 #[derive(Debug, Default)]
 pub(crate) struct Counted<B: AsRef<[u8]>> {
     bytes: B,
@@ -269,6 +288,29 @@ impl<B: AsRef<[u8]>> Counted<B> {
             //    bytes at once.
             unsafe { release_all(self.bytes.as_ref()) }
         }
+    }
+}
+
+impl Counted<Box<[u8]>> {
+    /// A copy of a run that takes over the counts of its handles. `handles` is set if there are
+    /// any.
+    ///
+    /// # Safety
+    /// An encoder wrote the run. The caller owns the counts of its handles, and gives them up.
+    pub(crate) unsafe fn taking(run: &[u8], handles: bool) -> Self {
+        let bytes = run.into();
+        Counted { bytes, handles }
+    }
+
+    /// A copy of a term, with counts of its own.
+    pub(crate) fn copy_of(term: TermRef<'_>) -> Self {
+        let (bytes, handles) = (term.bytes().into(), term.has_handles());
+        if handles {
+            // SAFETY: whoever made the `TermRef` promised that an encoder wrote its bytes, and that
+            // its counts are held meanwhile. The copy owns the new ones.
+            unsafe { retain_all(term.bytes()) }
+        }
+        Counted { bytes, handles }
     }
 }
 

@@ -1,8 +1,8 @@
 //! Encoding the elements of a tuple as a key and a value.
 
 use super::{
-    groups::Run, packed, KeyForm, ObjectBuf, ObjectError, EXACT_KEY, FLAG_BITS, FROM_ORDER,
-    HAS_HANDLES,
+    groups::Run, packed, put_out_of_line, KeyForm, ObjectBuf, ObjectError, OutOfLineBytes,
+    EXACT_KEY, FLAG_BITS, FROM_ORDER, HAS_HANDLES, LONGEST_IN_LINE,
 };
 use crate::{
     encoder::{Encoder, Mode},
@@ -12,6 +12,7 @@ use crate::{
     varint,
     view::TermRef,
 };
+use std::sync::Arc;
 
 /// Encodes an object element by element: the key first, then the others in tuple order.
 ///
@@ -33,6 +34,8 @@ pub struct ObjectEncoder<'b> {
     object: &'b mut ObjectBuf,
     form: KeyForm,
     compress: bool,
+    /// Where elements out of line are counted.
+    out_of_line: Option<&'b Arc<OutOfLineBytes>>,
     header: usize,
     arity: usize,
     missing: usize,
@@ -62,6 +65,7 @@ impl<'b> ObjectEncoder<'b> {
         ObjectEncoder {
             form,
             compress,
+            out_of_line: None,
             header,
             arity,
             missing: arity,
@@ -71,6 +75,14 @@ impl<'b> ObjectEncoder<'b> {
             keyed: false,
             object,
         }
+    }
+
+    /// Puts very long elements out of line, and counts their bytes in `total`, unless the object is
+    /// compressed. Without this, all elements are in line.
+    #[inline]
+    pub fn out_of_line(mut self, total: &'b Arc<OutOfLineBytes>) -> Self {
+        self.out_of_line = (!self.compress).then_some(total);
+        self
     }
 
     #[inline]
@@ -278,9 +290,25 @@ impl<'b> ObjectEncoder<'b> {
         if self.compress && self.flags & HAS_HANDLES == 0 {
             self.pack();
         }
+        if self.object.value.len() > LONGEST_IN_LINE {
+            self.put_out_of_line();
+        }
         // The buffer keeps what it has.
         std::mem::forget(self);
         true
+    }
+
+    #[cold]
+    fn put_out_of_line(&mut self) {
+        let (value, handles) = (&mut self.object.value, self.flags & HAS_HANDLES != 0);
+        // SAFETY: this is a whole plain value, since all of its elements were written, and isn't
+        // compressed. The buffer owns the counts, and its old bytes go without being looked at.
+        let put = self
+            .out_of_line
+            .and_then(|total| unsafe { put_out_of_line(value, handles, total) });
+        if let Some(new) = put {
+            *value = new;
+        }
     }
 
     /// Compresses what follows the value's header, if that makes it smaller.
@@ -326,13 +354,27 @@ pub fn encode(
     compress: bool,
     object: &mut ObjectBuf,
 ) -> Result<(), ObjectError> {
+    let encoder = |object, arity| ObjectEncoder::new(object, arity, keypos, form, compress);
+    encode_with(tuple, keypos, object, encoder)
+}
+
+/// As [`encode`], by an encoder that `encoder` makes, given the buffer and the arity.
+///
+/// # Errors
+/// As `encode`.
+pub fn encode_with<'b>(
+    tuple: TermRef<'_>,
+    keypos: usize,
+    object: &'b mut ObjectBuf,
+    encoder: impl FnOnce(&'b mut ObjectBuf, usize) -> ObjectEncoder<'b>,
+) -> Result<(), ObjectError> {
     object.clear();
     let tuple = tuple.as_tuple().ok_or(ObjectError::NotTuple)?;
     // An element's position is counted from 1. Position 0 is refused like one past the end.
     let index = keypos.checked_sub(1).ok_or(ObjectError::TooShort)?;
     let key = tuple.get(index).ok_or(ObjectError::TooShort)?;
     let arity = tuple.arity();
-    let mut enc = ObjectEncoder::new(object, arity, keypos, form, compress);
+    let mut enc = encoder(object, arity);
     // The key first: its form decides what the header of the value says.
     enc.key(|e| e.term(key));
     enc.elements(arity - 1, |e| {

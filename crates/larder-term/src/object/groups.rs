@@ -280,8 +280,10 @@ fn have_same_ends(old: &[u8], new: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::blob::Counts;
     use crate::object::patch::{plain_value, Passed, Patch};
     use crate::object::sized::tests::{stored, FORMS};
+    use crate::object::NewElements;
     use crate::object::{self, has_same_element, ObjectBuf, ObjectEncoder};
     use crate::skip::Heads;
     use crate::{term, Term};
@@ -417,7 +419,7 @@ mod tests {
             changes.dedup_by_key(|(position, _)| *position);
             for ((position, old), (_, new)) in found.into_iter().zip(&changes) {
                 prop_assert!(old.term.identical(row[position - 1].as_ref()));
-                patch.put(old, new.as_ref());
+                patch.put(old, new.as_ref(), &mut NewElements::new(None, &mut Counts::new()));
                 changed[position - 1] = new.clone();
             }
             let (at, len) = patch.finish().map_or((0, 0), |patched| (patched.at, patched.len));

@@ -5,7 +5,7 @@
 //!  value  varint (arity << 4 | flags)  [exact key, if EXACT_KEY]
 //!         [lengths of groups of elements, from 12 elements on (`object/groups.rs`)]
 //!         the other elements, in order, each long container with its length in front
-//!         (`object/sized.rs`)
+//!         (`object/sized.rs`), and each very long element as a handle (`object/out_of_line.rs`)
 //!         with COMPRESSED: the same header, then the first of this as it is, the rest packed, and
 //!         no lengths of groups (`object/packed.rs`)
 //! ```
@@ -21,17 +21,21 @@ mod encode;
 pub mod groups;
 mod hash;
 mod lz;
+mod out_of_line;
 mod packed;
 pub mod patch;
 mod sized;
 mod view;
 
-pub use encode::{encode, ObjectEncoder};
+pub use encode::{encode, encode_with, ObjectEncoder};
 pub(crate) use groups::Run;
 pub use hash::hash;
+pub use out_of_line::{
+    out_of_line_len, put_out_of_line, NewElements, OutOfLineBytes, LONGEST_IN_LINE,
+};
 pub use packed::{compressed, plain_len};
-use sized::close;
-pub use sized::{prefix_len, push_terms, Elements, Prefix, LONG};
+use sized::{close, is_long, term_at};
+pub use sized::{Elements, ElementsFrom, Prefix, LONG};
 pub use view::{
     beside_key, has_exact_key, has_same_element, int_key, ordered_binary, ordered_int,
     ObjectElements, ObjectKey, ObjectView,
@@ -271,10 +275,30 @@ pub fn note_handles(value: &[u8], handles: &mut Handles) {
     }
 }
 
-/// The total size of the binaries to which a value has handles. Constant if it has none, otherwise
-/// linear in its length.
+/// The total size of the binaries to which a value has handles, also those in elements out of line.
+/// Constant if it has none, otherwise linear in the heads of its terms.
 pub fn outside_bytes(value: &[u8]) -> usize {
     counted(value).map_or(0, blob::outside_bytes)
+}
+
+/// The total size of all to which a value's handles lead: binaries, and elements out of line with
+/// the binaries in them. The complexity is that of `outside_bytes`.
+#[inline]
+pub fn all_outside_bytes(value: &[u8]) -> usize {
+    match value_has_handles(value) {
+        true => out_of_line_len(value) + outside_bytes(value),
+        false => 0,
+    }
+}
+
+/// The term of the stored element with which a run begins, perhaps followed by other bytes.
+///
+/// # Safety
+/// The run begins with an element of an object, as an encoder of objects wrote it in this process.
+/// For all of its lifetime, somebody holds the counts of the object's handles.
+#[inline]
+pub unsafe fn stored_term(run: &[u8]) -> &[u8] {
+    term_at(run)
 }
 
 /// Whether a value has handles.

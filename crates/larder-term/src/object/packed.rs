@@ -13,7 +13,7 @@
 //!   on their values. So an element of the run may be replaced by another one of these kinds, and
 //!   the value is the same as that of the changed row.
 
-use super::{groups, lz, COMPRESSED, EXACT_KEY, FLAG_BITS, HAS_HANDLES};
+use super::{groups, lz, out_of_line_len, COMPRESSED, EXACT_KEY, FLAG_BITS, HAS_HANDLES};
 use crate::skip::{end_of, fixed_len};
 use crate::varint;
 
@@ -83,13 +83,18 @@ fn run_bounds(value: &[u8]) -> (usize, usize) {
     (at + 1, at + 1 + usize::from(value[at]))
 }
 
-/// The length of a value, and of a packed one the length that it has when it is unpacked, which may
-/// be thousands of times as much. (Without the lengths of its groups.)
+/// The length of a value, with its elements out of line, and of a packed one the length that it has
+/// when it is unpacked, which may be thousands of times as much. (Without the lengths of its
+/// groups.) Constant if the value has no handles, otherwise linear in the number of elements.
 #[inline]
 pub fn plain_len(value: &[u8]) -> usize {
-    match value.first() {
-        Some(flags) if flags & COMPRESSED != 0 => unpacked_len(value),
-        _ => value.len(),
+    match value
+        .first()
+        .map_or(0, |flags| flags & (COMPRESSED | HAS_HANDLES))
+    {
+        0 => value.len(),
+        HAS_HANDLES => value.len() + out_of_line_len(value),
+        _ => unpacked_len(value),
     }
 }
 

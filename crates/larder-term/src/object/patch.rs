@@ -27,7 +27,10 @@
 //! in place. [`close`] then writes the new length of the run. For elements after the run, the
 //! value must be unpacked first ([`patchable`]).
 
-use super::{groups, packed, prefix_len, sized, COMPRESSED, EXACT_KEY, FLAG_BITS, HAS_HANDLES};
+use super::{
+    groups, is_long, packed, sized, term_at, NewElements, COMPRESSED, EXACT_KEY, FLAG_BITS,
+    HAS_HANDLES,
+};
 use crate::blob;
 use crate::skip::end_of;
 use crate::varint;
@@ -96,8 +99,10 @@ fn pass_groups(
 /// The offset after an element of a value.
 #[inline(always)]
 fn end(value: &[u8], element: Element<'_>) -> usize {
-    let prefix = prefix_len(&value[element.at..]);
-    element.at + prefix + element.term.bytes().len()
+    match is_long(&value[element.at..]) {
+        true => end_of(value, element.at),
+        false => element.at + element.term.bytes().len(),
+    }
 }
 
 /// A walk over the elements of a value, which writes what replaces some of them. In a packed value
@@ -189,7 +194,7 @@ impl<'v, 'o> Patch<'v, 'o> {
         let end = end_of(value, at);
         Element {
             at,
-            term: TermRef::within(&value[at + prefix_len(&value[at..end])..end]),
+            term: TermRef::within(term_at(&value[at..end])),
         }
     }
 
@@ -220,19 +225,27 @@ impl<'v, 'o> Patch<'v, 'o> {
         }
         write(self.out);
         // Search the old element for a handle only if the value has any.
-        let old_bytes = old.term.bytes();
-        self.changed |= super::value_has_handles(self.cursor.value) && blob::has_handles(old_bytes);
+        let value = self.cursor.value;
+        let end = end(value, old);
+        self.changed |= super::value_has_handles(value) && blob::has_handles(&value[old.at..end]);
         // Skip the old element.
-        self.done = end(self.cursor.value, old);
+        self.done = end;
     }
 
-    /// Replaces an element after the last one that was replaced.
+    /// Replaces an element after the last one that was replaced. `elements` gets the new one if it
+    /// is stored out of line, and must hold it until the patched value has counts of its own.
     #[inline(always)]
-    pub fn put(&mut self, old: Element<'v>, new: TermRef<'_>) {
-        self.handles |= new.has_handles();
+    pub fn put(&mut self, old: Element<'v>, new: TermRef<'_>, elements: &mut NewElements<'_>) {
         let value = self.cursor.value;
         let is_last = || end(value, old) == value.len();
-        self.put_with(old, |out| sized::push(new.bytes(), is_last, out));
+        let mut is_outside = false;
+        self.put_with(old, |out| {
+            is_outside = elements.push(new, out);
+            if !is_outside {
+                sized::push(new.bytes(), is_last, out);
+            }
+        });
+        self.handles |= is_outside || new.has_handles();
     }
 
     /// Returns which bytes of the value the buffer replaces; `None` if no element was replaced.
@@ -371,6 +384,7 @@ fn unpacked<'v>(value: &[u8], plain: &'v mut Vec<u8>) -> &'v [u8] {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::blob::Counts;
     use crate::object::{encode, KeyForm, ObjectBuf};
     use crate::{term, Term};
 
@@ -407,7 +421,11 @@ mod tests {
         for (position, term) in new {
             let old = patch.element(*position);
             assert!(old.term.identical(all[position - 1].as_ref()));
-            patch.put(old, term.as_ref());
+            patch.put(
+                old,
+                term.as_ref(),
+                &mut NewElements::new(None, &mut Counts::new()),
+            );
             all[position - 1] = term.clone();
         }
         let patched = patch.finish();
@@ -526,7 +544,11 @@ mod tests {
                     let mut out = Vec::new();
                     let mut patch = Patch::new(&value, 1, &mut out);
                     let old = patch.element(n + 2);
-                    patch.put(old, new.as_ref());
+                    patch.put(
+                        old,
+                        new.as_ref(),
+                        &mut NewElements::new(None, &mut Counts::new()),
+                    );
                     let patched = patch.finish();
                     let mut out = complete(&value, patched, &out);
                     let mut row = first(0, &small[0]);

@@ -6,8 +6,8 @@
 //! it is compressed, or its value has the exact key.
 
 use super::{
-    groups, packed, prefix_len, push_terms, Elements, ObjectBuf, COMPRESSED, EXACT_KEY, FLAG_BITS,
-    FROM_ORDER, HAS_HANDLES,
+    groups, is_long, out_of_line, packed, term_at, Elements, ElementsFrom, ObjectBuf, COMPRESSED,
+    EXACT_KEY, FLAG_BITS, FROM_ORDER, HAS_HANDLES,
 };
 use crate::{
     encoder::Encoder,
@@ -78,7 +78,7 @@ pub fn has_same_element(one: &[u8], other: &[u8], keypos: usize, position: usize
     // No stored term is the beginning of another one, so the end is sought in one of them. If only
     // one of them is the last element of its object, only the other one has a prefix.
     let end = end_of(ours, 0);
-    Some(theirs[prefix_len(theirs)..].starts_with(&ours[prefix_len(ours)..end]))
+    Some(term_at(theirs).starts_with(term_at(&ours[..end])))
 }
 
 /// The bytes of the elements from a position on, which the object has, and which isn't that of the
@@ -333,7 +333,7 @@ impl<'a> ObjectView<'a> {
             true => run.len(),
             false => end_of(run, 0),
         };
-        Some(TermRef::within(&run[prefix_len(run)..end]))
+        Some(TermRef::within(term_at(&run[..end])))
     }
 
     /// The bytes of the elements from a position on, which the object has, and which isn't that of
@@ -359,7 +359,7 @@ impl<'a> ObjectView<'a> {
         match (others, stored) {
             (&[one, ..], &[other]) => one == other,
             (&[one, two, ..], &[other, another]) => [one, two] == [other, another],
-            _ => others[prefix_len(others)..].starts_with(stored),
+            _ => term_at(others).starts_with(stored),
         }
     }
 
@@ -379,14 +379,31 @@ impl<'a> ObjectView<'a> {
         Elements::new(self.others, self.arity - 1)
     }
 
-    /// The adjacent bytes of the elements without the key. Long ones have a prefix
-    /// ([`prefix_len`]).
+    /// The elements without the key, from the first one on.
+    #[inline]
+    pub fn others_from(&self) -> ElementsFrom<'a> {
+        ElementsFrom::stored(self.others)
+    }
+
+    /// The adjacent bytes of the elements without the key, as they are stored
+    /// ([`stored_term`](super::stored_term)).
     #[inline]
     pub fn others_bytes(&self) -> &'a [u8] {
         self.others
     }
 
-    /// The lengths of the groups of these elements, for [`groups::pass`].
+    /// The length of the elements without the key in bytes, with those out of line: what it costs
+    /// to read them.
+    #[inline]
+    pub fn others_len(&self) -> usize {
+        let outside = match self.has_handles() {
+            true => out_of_line::total_len(self.others),
+            false => 0,
+        };
+        self.others.len() + outside
+    }
+
+    /// The lengths of the groups of these elements, for [`ElementsFrom::pass`].
     #[inline]
     pub fn lengths(&self) -> &'a [u8] {
         self.lengths
@@ -400,7 +417,7 @@ impl<'a> ObjectView<'a> {
         // The usual case: the key is the first element, and the others follow as they are stored.
         if self.keypos == 1 {
             out.extend_from_slice(self.key().bytes());
-            push_terms(self.others, self.arity - 1, out);
+            self.others_from().push_terms(self.arity - 1, out);
         } else {
             self.iter().for_each(|e| out.extend_from_slice(e.bytes()));
         }
@@ -445,13 +462,30 @@ impl<'a> ObjectView<'a> {
         // Nothing is looked at after the first difference, also not for the end of an element.
         let (mut ours, mut theirs) = (&self.others[at..], &other.others[at..]);
         (0..left).all(|_| {
-            let (a, b) = (&ours[prefix_len(ours)..], &theirs[prefix_len(theirs)..]);
-            let ends = identical_ends(a, b);
+            let (a, b) = (term_at(ours), term_at(theirs));
+            let ends = match is_long(ours) && is_long(theirs) {
+                // Both are whole terms. Mostly their bytes are equal.
+                true => same_term(a, b).then_some((a.len(), b.len())),
+                false => identical_ends(a, b),
+            };
             if let Some((end, other_end)) = ends {
-                (ours, theirs) = (&a[end..], &b[other_end..]);
+                ours = after(ours, a, end);
+                theirs = after(theirs, b, other_end);
             }
             ends.is_some()
         })
+    }
+}
+
+fn same_term(a: &[u8], b: &[u8]) -> bool {
+    TermRef::within(a).identical(TermRef::within(b))
+}
+
+/// The bytes after the element with which a run begins, given its term and how long that is.
+fn after<'a>(run: &'a [u8], term: &'a [u8], len: usize) -> &'a [u8] {
+    match is_long(run) {
+        true => &run[end_of(run, 0)..],
+        false => &term[len..],
     }
 }
 

@@ -5,7 +5,7 @@
 
 use crate::error::Error;
 use crate::table::EngineTable;
-use larder_term::object::{ObjectBuf, ObjectEncoder};
+use larder_term::object::ObjectBuf;
 use larder_term::TermRef;
 use std::cell::Cell;
 use std::mem::take;
@@ -76,8 +76,7 @@ impl TupleBuf {
             return Err(Error::Keypos);
         }
         let mut object = TupleBuf(OBJECT.try_with(Cell::take).unwrap_or_default());
-        let (form, compressed) = (table.key_form(), table.compressed());
-        let mut enc = ObjectEncoder::new(&mut object.0, 2, 1, form, compressed);
+        let mut enc = table.encoder(&mut object.0, 2);
         enc.key(|e| e.term(key));
         enc.element(|e| e.term(value));
         let finished = enc.finish();

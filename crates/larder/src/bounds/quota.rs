@@ -79,7 +79,7 @@ pub(crate) struct Quota {
 /// binaries outside.
 #[inline]
 pub(crate) fn weight(key: &[u8], value: &[u8]) -> i64 {
-    (key.len() + value.len() + object::outside_bytes(value) + OVERHEAD) as i64
+    (key.len() + value.len() + object::all_outside_bytes(value) + OVERHEAD) as i64
 }
 
 /// How a write changes a table with limits.

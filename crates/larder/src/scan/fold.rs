@@ -254,7 +254,7 @@ impl EngineTable {
             for (i, value) in s.values.iter().enumerate() {
                 let object = raw::view(&key, value, self.keypos(), s.plain);
                 show(&object, i == 0);
-                wanted.take(object.others_bytes().len());
+                wanted.take(object.others_len());
             }
             if wanted.is_over() {
                 return;

@@ -15,6 +15,7 @@ use crate::buffers::{Buffers, ThreadBuffers};
 use crate::error::Error;
 use crate::ids::OwnerId;
 use crate::programs::{Context, Outcome, Program, Scratch};
+use crate::raw;
 use crate::stored::Stored;
 use crate::table::EngineTable;
 use larder_index::Direction;
@@ -146,7 +147,7 @@ const SHORT: usize = 64;
 /// The cost of an object in units of the budget, if a small object costs `weight`.
 #[inline]
 pub(crate) fn cost(weight: u32, value: &[u8]) -> u32 {
-    if value.len() < SHORT {
+    if value.len() < SHORT && !raw::has_handles(value) {
         return weight;
     }
     weight.saturating_add((object::plain_len(value) / BYTES_PER_BUDGET_UNIT) as u32)

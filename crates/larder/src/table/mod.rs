@@ -25,7 +25,7 @@ use crate::versions::{Differences, TableFeed};
 use larder_index::sync::Mutex;
 use larder_index::{Guard, Key, Stats};
 use larder_term::hash::Seed;
-use larder_term::object::{self, KeyForm, ObjectBuf, ObjectError};
+use larder_term::object::{self, KeyForm, ObjectBuf, ObjectEncoder, ObjectError, OutOfLineBytes};
 use larder_term::{Atom, Term, TermRef};
 use std::any::Any;
 use std::fmt;
@@ -57,6 +57,9 @@ pub struct EngineTable {
     keypos: usize,
     kind: TableKind,
     compressed: bool,
+    /// Where elements out of line are counted. `None` if there are none: objects are compressed, or
+    /// this is a snapshot.
+    out_of_line: Option<Arc<OutOfLineBytes>>,
     pub(crate) options: Box<Options>,
     /// The encoding of keys, and the seed of their hashes.
     pub(crate) form: KeyForm,
@@ -144,6 +147,7 @@ impl EngineTable {
         let access = options.access as u8 | read_only;
         EngineTable {
             access: AtomicU8::new(access),
+            out_of_line: of.out_of_line.clone(),
             view: Some(of),
             ..Self::with_store(id, options, owner, catalog, seed, store)
         }
@@ -175,6 +179,7 @@ impl EngineTable {
             keypos: options.keypos,
             kind: options.kind,
             compressed: options.compressed,
+            out_of_line: (!options.compressed).then(Arc::default),
             state: EpochCell::new(store),
             form,
             seed,
@@ -258,6 +263,12 @@ impl EngineTable {
         self.compressed
     }
 
+    /// Where the table counts the bytes of its elements out of line. `None` if it has none.
+    #[inline]
+    pub fn out_of_line(&self) -> Option<&Arc<OutOfLineBytes>> {
+        self.out_of_line.as_ref()
+    }
+
     /// Calls `f` with the place for data of the host, which is empty at first. The data are dropped
     /// when the table is dropped. A lock is held, so `f` must be short. Data that are stored after
     /// the table was dropped stay, so `f` must check whether it lives.
@@ -321,23 +332,29 @@ impl EngineTable {
         keys::encode(self.form, key, out);
     }
 
+    /// An encoder of an object of this table with `arity` elements.
+    #[inline]
+    pub fn encoder<'b>(&'b self, object: &'b mut ObjectBuf, arity: usize) -> ObjectEncoder<'b> {
+        let (form, compressed) = (self.key_form(), self.compressed());
+        let encoder = ObjectEncoder::new(object, arity, self.keypos(), form, compressed);
+        match &self.out_of_line {
+            Some(total) => encoder.out_of_line(total),
+            None => encoder,
+        }
+    }
+
     /// Encodes a tuple as an object of this table.
     ///
     /// # Errors
     /// `NotTuple`, and `Keypos` if the tuple is too short to have a key.
     pub fn encode_object(&self, tuple: TermRef<'_>, out: &mut ObjectBuf) -> Result<(), Error> {
-        object::encode(
-            tuple,
-            self.keypos(),
-            self.key_form(),
-            self.compressed(),
-            out,
-        )
-        // Errors of the encoding become those of the table.
-        .map_err(|e| match e {
-            ObjectError::NotTuple => Error::NotTuple,
-            _ => Error::Keypos,
-        })
+        let encoder = |object, arity| self.encoder(object, arity);
+        object::encode_with(tuple, self.keypos(), out, encoder)
+            // Errors of the encoding become those of the table.
+            .map_err(|e| match e {
+                ObjectError::NotTuple => Error::NotTuple,
+                _ => Error::Keypos,
+            })
     }
 
     /// Whether `who` may read the table.
@@ -443,8 +460,12 @@ impl EngineTable {
     /// table.
     pub fn memory(&self) -> usize {
         let guard = larder_index::pin();
+        // What a transaction's view puts out of line is counted by the table.
+        let total = self.out_of_line().filter(|_| self.view.is_none());
+        let out_of_line = total.map_or(0, |total| total.get());
         self.store(&guard).map_or(0, |s| {
-            s.memory() + size_of::<Self>() + size_of::<Options>() + self.options.structure.len()
+            let options = size_of::<Options>() + self.options.structure.len();
+            s.memory() + size_of::<Self>() + options + out_of_line
         })
     }
 

@@ -5,6 +5,7 @@ use crate::error::Error;
 use crate::ids::TableId;
 use crate::options::Access;
 use crate::versions::{Count, History, TableSnapshot};
+use larder_term::object::OutOfLineBytes;
 use std::sync::{Arc, Weak};
 use std::time::Instant;
 
@@ -13,6 +14,8 @@ pub(crate) struct ViewOf {
     pub(crate) table: TableId,
     /// Whether it can be written to.
     pub(crate) writes: bool,
+    /// Where the table counts its elements out of line, if the view makes any.
+    pub(crate) out_of_line: Option<Arc<OutOfLineBytes>>,
     /// `None` for a transaction's view.
     pub(crate) snapshot: Option<Box<SnapshotOf>>,
     /// The protection that a file of a transaction's view gets: that of the table. The view itself
@@ -38,6 +41,7 @@ impl ViewOf {
         ViewOf {
             table: source.id(),
             writes: false,
+            out_of_line: None,
             snapshot: Some(Box::new(SnapshotOf {
                 source: Arc::downgrade(source),
                 history: Arc::downgrade(&snapshot.history),
@@ -54,6 +58,7 @@ impl ViewOf {
         ViewOf {
             table: table.id(),
             writes,
+            out_of_line: table.out_of_line().cloned(),
             snapshot: None,
             saved_access: Some(table.access()),
         }

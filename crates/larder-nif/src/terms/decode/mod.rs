@@ -19,7 +19,7 @@
 //!  step      integers of 64 bits, atoms, floats, []                        inline in `fill`'s loop
 //!  tuple, list, binary, pid                                                one call
 //!  rare      large integer, identifier, bitstring, blob, map, tree, fun, … two calls
-//!  deep      terms below 64 levels, and lists of over 1,000 cells          a stack of its own
+//!  deep      terms below 64 levels, improper lists of over 1,000 cells     a stack of its own
 //!  official  kinds of unverified layout                                      the external format
 //! ```
 //!
@@ -47,7 +47,7 @@ use crate::heap::{Heap, Pairs, PendingMap, Slot, Slots, MAX_HEAP_BINARY};
 use crate::layout;
 use crate::sys::*;
 use larder::host::Stored;
-use larder_term::object::ObjectView;
+use larder_term::object::{stored_term, ObjectView};
 use larder_term::tags::*;
 use larder_term::{head, TermRef};
 use reader::Reader;
@@ -193,16 +193,38 @@ fn tuple<'b>(heap: &Heap, input: Reader<'b>, place: Slot, depth: u32) -> Reader<
 
 #[inline(never)]
 fn list<'b>(heap: &Heap, input: Reader<'b>, place: Slot, depth: u32) -> Reader<'b> {
-    let (count, rest) = input.varint(1);
-    // A longer list would need a large contiguous allocation. `deep` allocates it cell by cell.
-    let depth = match depth.checked_sub(1) {
-        Some(depth) if count as usize <= CELLS => depth,
-        _ => return deep(heap, input, place),
+    let Some(depth) = depth.checked_sub(1) else {
+        return deep(heap, input, place);
     };
+    let (count, rest) = input.varint(1);
+    if count as usize > CELLS {
+        return long_list(heap, rest, count as usize, place, depth);
+    }
     // All cells are allocated in one run and linked to each other. Only the heads are left to fill.
     let (word, cells) = heap.cells(count as usize);
     place.fill(word);
     fill(heap, rest, cells, depth)
+}
+
+/// Decodes the elements of a list that would need a large contiguous allocation.
+#[inline(never)]
+fn long_list<'b>(
+    heap: &Heap,
+    mut input: Reader<'b>,
+    mut count: usize,
+    mut place: Slot,
+    depth: u32,
+) -> Reader<'b> {
+    // Several runs of cells, each in the tail of the one before, which is `[]` until then.
+    while count > CELLS {
+        let (word, cells, tail) = heap.improper(CELLS);
+        place.fill(word);
+        input = fill(heap, input, cells, depth);
+        (place, count) = (tail, count - CELLS);
+    }
+    let (word, cells) = heap.cells(count);
+    place.fill(word);
+    fill(heap, input, cells, depth)
 }
 
 #[inline(never)]
@@ -406,6 +428,7 @@ fn leaf<'b>(heap: &Heap, input: Reader<'b>, place: Slot) -> Reader<'b> {
         PID_EXT | PORT_EXT | REF_EXT => foreign(heap, input),
         // The container is after its length. It is an element of an object, so no level was used.
         SIZED => return fill_one(heap, input.varint(1).1, place, DEPTH),
+        OUT_OF_LINE => return out_of_line(heap, input, place),
         _ => (None, input),
     };
     // Its layout wasn't verified, or it isn't one that can be made in place.
@@ -413,6 +436,18 @@ fn leaf<'b>(heap: &Heap, input: Reader<'b>, place: Slot) -> Reader<'b> {
         return official(heap, input, place);
     };
     place.fill(word);
+    rest
+}
+
+/// Decodes an element that is stored out of line, into a slot.
+#[cold]
+#[inline(never)]
+fn out_of_line<'b>(heap: &Heap, input: Reader<'b>, place: Slot) -> Reader<'b> {
+    let rest = input.varint(1).1.after(HANDLE);
+    // SAFETY: the bytes are an element of an object, whose handles are held while it is read. So is
+    // what it leads to, one whole term, whose handles it holds.
+    let element = unsafe { Reader::of(stored_term(input.bytes())) };
+    fill_one(heap, element, place, DEPTH);
     rest
 }
 

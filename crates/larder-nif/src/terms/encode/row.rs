@@ -13,7 +13,7 @@
 //! 2. The index key: the canonical bytes in a hash table, the order key in an ordered_set.
 //! 3. The exact key, in front of the other elements, if it can't be restored from the index key.
 //! 4. The other elements, in order.
-//! 5. The flags that depend on the elements (handles), and compression.
+//! 5. The flags that depend on the elements (handles), compression, and elements out of line.
 
 use super::{Unreadable, Writer, Written, DEPTH};
 use crate::layout;
@@ -22,6 +22,7 @@ use crate::terms::buffer::StackBytes;
 use larder::host::EngineTable;
 use larder_term::object::{
     self, groups, KeyForm, ObjectRef, EXACT_KEY, FLAG_BITS, FROM_ORDER, HAS_HANDLES,
+    LONGEST_IN_LINE,
 };
 use larder_term::Mode;
 
@@ -91,8 +92,8 @@ impl<'p> Row<'p> {
             true => value.run(elements, keypos, &mut value.out.len())?,
             false => value.groups(elements, keypos)?,
         }
-        // 5. The flags that depend on the elements, and compression.
-        if value.handles.get() || table.compressed() {
+        // 5. The flags that depend on the elements, compression, and elements out of line.
+        if value.handles.get() || table.compressed() || value.out.len() > LONGEST_IN_LINE {
             self.finish(table);
         }
         Ok(())
@@ -168,10 +169,21 @@ impl<'p> Row<'p> {
         Ok(())
     }
 
-    /// Sets the flag for handles in the value's head, or compresses a value that has none.
+    /// Sets the flag for handles in the value's head, or compresses a value that has none. Puts
+    /// very long elements out of line, if the table does that.
     #[inline(never)]
     fn finish(&mut self, table: &EngineTable) {
         let value = &mut self.value;
+        let is_long = value.out.len() > LONGEST_IN_LINE;
+        if let Some(total) = table.out_of_line().filter(|_| is_long) {
+            let handles = value.handles.get();
+            // SAFETY: the value is whole, as an encoder of objects would have written it, but for
+            // the flag. The writer owns the counts, and its old bytes go without being looked at.
+            if let Some(new) = unsafe { object::put_out_of_line(&value.out, handles, total) } {
+                value.out.replace(new);
+                value.handles.set(true);
+            }
+        }
         if value.handles.get() {
             // Whoever drops the value later looks for handles only if this flag is set.
             value.out.change(0, |head| head | HAS_HANDLES);

@@ -145,9 +145,8 @@ pub(super) fn write_object<K: EncodeKey + ?Sized, V: Serialize + ?Sized>(
     object: &mut ObjectBuf,
     simple_key: impl FnOnce(Leaf<'_>, &mut ObjectEncoder<'_>) -> bool,
 ) -> Result<(), Error> {
-    let (form, compressed) = (table.key_form(), table.compressed());
     // A row that is not finished leaves an empty buffer.
-    let mut enc = ObjectEncoder::new(object, 2, 1, form, compressed);
+    let mut enc = table.encoder(object, 2);
     if !simple_key(key.leaf(), &mut enc) {
         enc.key(|e| key.encode_key(e))?;
     }

@@ -70,7 +70,7 @@ impl<'v> View<'v> {
 pub(super) fn view(stored: Stored<'_>) -> Result<View<'_>, Error> {
     // Usually the value is all that is stored beside the key.
     match object::beside_key(stored.value()) {
-        Some((2, value)) => Ok(View(raw::stored(value))),
+        Some((2, value)) => Ok(View(raw::stored_element(value))),
         _ => other(stored),
     }
 }
@@ -137,7 +137,7 @@ pub(super) fn with_term<K: OrderedKey, V: for<'v> Deserialize<'v>, O: Layout>(
 #[inline(always)]
 fn parts<'v, K: OrderedKey, O: Layout>(stored: &Stored<'v>) -> Option<(K, View<'v>)> {
     let (_, value) = stored.beside_key().filter(|(arity, _)| *arity == 2)?;
-    Some((O::key_of(stored)?, View(raw::stored(value))))
+    Some((O::key_of(stored)?, View(raw::stored_element(value))))
 }
 
 /// The key and the value of a row that is open.

@@ -19,7 +19,7 @@ use crate::local::{with_local, Local};
 use crate::table::EngineTable;
 use larder_term::number::Number;
 use larder_term::object::patch::{Element, Passed, Patch, Patched};
-use larder_term::object::ObjectRef;
+use larder_term::object::{NewElements, ObjectRef};
 use larder_term::{MapSearch, Term, TermRef};
 use smallvec::SmallVec;
 use std::collections::BTreeMap;
@@ -119,12 +119,20 @@ impl EngineTable {
         };
         // Keys of maps are put into the patch, which owns no counts of their handles. So they live
         // until the object is stored.
-        let mut kept = OtherElements::new();
-        let found = self.edit(local, who, key, (default, &last), &mut |value, buffer| {
+        let mut others = OtherElements::new();
+        let found = self.edit(local, who, key, (default, &last), &mut |value,
+                                                                        (
+            buffer,
+            elements,
+        )| {
             // Discard what a previous attempt has pushed, which was computed from another old
             // value.
             out.0.clear();
-            kept.clear();
+            others.clear();
+            let mut kept = Kept {
+                others: &mut others,
+                elements,
+            };
             let mut patch = Patch::new(value, self.keypos(), buffer);
             match self.count_ascending(&mut patch, ops(), out, &mut kept)? {
                 true => Ok(patch.finish()),
@@ -146,7 +154,7 @@ impl EngineTable {
         patch: &mut Patch<'_, '_>,
         mut ops: impl CounterOps,
         (sums, host): &mut (&mut impl Sums, &mut dyn MapHost),
-        kept: &mut OtherElements,
+        kept: &mut Kept<'_, '_>,
     ) -> Result<bool, Error> {
         let mut place = CounterOp::default();
         // The counter of the last operation.
@@ -191,10 +199,10 @@ impl EngineTable {
         (value, buffer): (&[u8], &mut Vec<u8>),
         mut ops: impl CounterOps,
         (sums, host): &mut (&mut impl Sums, &mut dyn MapHost),
-        kept: &mut OtherElements,
+        kept: &mut Kept<'_, '_>,
     ) -> Result<Option<Patched>, Error> {
         sums.clear();
-        kept.clear();
+        kept.others.clear();
         buffer.clear();
         let mut patch = Patch::new(value, self.keypos(), buffer);
         let mut passed = Passed::new(&patch);
@@ -313,7 +321,7 @@ impl<'v> Counters<'v> {
         self,
         patch: &mut Patch<'v, '_>,
         host: &mut dyn MapHost,
-        kept: &mut OtherElements,
+        kept: &mut Kept<'_, '_>,
     ) -> Result<(), Error> {
         let mut put = |counter: UpdatedCounter<'v>| counter.put(patch, host, kept);
         match self {
@@ -325,6 +333,12 @@ impl<'v> Counters<'v> {
 
 /// Rare elements that were written. They own the counts of handles in the patch.
 type OtherElements = Vec<OtherElement>;
+
+/// What a patch leads to, which is kept until the patched value has counts of its own.
+struct Kept<'k, 't> {
+    others: &'k mut OtherElements,
+    elements: &'k mut NewElements<'t>,
+}
 
 /// An element to which operations add: an integer, or a map whose values are integers.
 struct UpdatedCounter<'v> {
@@ -455,13 +469,14 @@ impl<'v> UpdatedCounter<'v> {
         self,
         patch: &mut Patch<'v, '_>,
         host: &mut dyn MapHost,
-        kept: &mut OtherElements,
+        kept: &mut Kept<'_, '_>,
     ) -> Result<(), Error> {
         match self.new {
             NewElement::Int(n) => patch.put_with(self.old, |out| Number::Int(n).push(out)),
             NewElement::Other(other) => {
-                patch.put(self.old, other.made(self.old, host)?.term());
-                kept.push(*other);
+                let made = other.made(self.old, host)?;
+                patch.put(self.old, made.term(), kept.elements);
+                kept.others.push(*other);
             }
         }
         Ok(())

@@ -63,22 +63,28 @@ impl EngineTable {
             }
         };
         // A call without operations only checks whether the key is there.
-        self.edit(local, who, key, (default, &last), &mut |value, out| {
-            let mut patch = Patch::new(value, self.keypos(), out);
-            let mut rest = ascending;
-            while let [(pos, term), after @ ..] = rest {
-                rest = after;
-                if !patch.has(*pos) {
-                    return Err(self.first_wrong(ops, |pos| patch.has(pos)));
+        self.edit(
+            local,
+            who,
+            key,
+            (default, &last),
+            &mut |value, (out, elements)| {
+                let mut patch = Patch::new(value, self.keypos(), out);
+                let mut rest = ascending;
+                while let [(pos, term), after @ ..] = rest {
+                    rest = after;
+                    if !patch.has(*pos) {
+                        return Err(self.first_wrong(ops, |pos| patch.has(pos)));
+                    }
+                    // If there are several for one position, the last one counts.
+                    if rest.first().is_none_or(|next| next.0 != *pos) {
+                        let old = patch.element(*pos);
+                        patch.put(old, *term, elements);
+                    }
                 }
-                // If there are several for one position, the last one counts.
-                if rest.first().is_none_or(|next| next.0 != *pos) {
-                    let old = patch.element(*pos);
-                    patch.put(old, *term);
-                }
-            }
-            Ok(patch.finish())
-        })
+                Ok(patch.finish())
+            },
+        )
     }
 
     /// The error for the first position, in the order in which they came, that has no element to

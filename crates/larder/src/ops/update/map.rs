@@ -6,6 +6,7 @@ use crate::ids::{OwnerId, Who};
 use crate::local::{with_local, Local};
 use crate::table::EngineTable;
 use larder_term::object::patch::{Element, Patch, Patched};
+use larder_term::object::NewElements;
 use larder_term::{MapEdit, PairChange, TermRef};
 use smallvec::SmallVec;
 
@@ -76,15 +77,21 @@ impl EngineTable {
         // The furthest position, which the object must have.
         let last = || ops.iter().map(|op| op.pos).max().unwrap_or(0);
         // Without changes there is nothing to write, though the key must be there.
-        self.edit(local, who, key, (None, &last), &mut |value, out| {
-            self.change_maps(Patch::new(value, self.keypos(), out), ops, host)
-        })
+        self.edit(
+            local,
+            who,
+            key,
+            (None, &last),
+            &mut |value, (out, elements)| {
+                self.change_maps((Patch::new(value, self.keypos(), out), elements), ops, host)
+            },
+        )
     }
 
     /// Puts the changed maps.
     fn change_maps(
         &self,
-        mut patch: Patch<'_, '_>,
+        (mut patch, elements): (Patch<'_, '_>, &mut NewElements<'_>),
         ops: &[MapOp<'_>],
         host: &mut dyn MapHost,
     ) -> Result<Option<Patched>, Error> {
@@ -104,7 +111,7 @@ impl EngineTable {
                 changes.push((op.key, op.value));
                 i += 1;
             }
-            patch.put(old, changed(old, &changes, host)?.term());
+            patch.put(old, changed(old, &changes, host)?.term(), elements);
         }
         Ok(patch.finish())
     }

@@ -44,7 +44,7 @@ use crate::raw;
 use crate::table::EngineTable;
 use larder_index::Change;
 use larder_term::object::patch::{self, Patched};
-use larder_term::object::{self, ObjectBuf, ObjectEncoder, ObjectRef, COMPRESSED};
+use larder_term::object::{self, NewElements, ObjectBuf, ObjectRef, COMPRESSED};
 use larder_term::TermRef;
 
 pub use counter::Sums;
@@ -60,13 +60,17 @@ pub struct NewRow<'a> {
     pub tuple: TermRef<'a>,
 }
 
+/// The buffer for a patch, and the new elements that it puts out of line.
+type Patching<'b, 't> = (&'b mut Vec<u8>, &'b mut NewElements<'t>);
+
 impl EngineTable {
     /// Replaces the object under the index key by the result of `f` for it. If there is none,
     /// inserts the result of `f` for `default`. Returns `false` if there was neither.
     ///
     /// `f` replaces elements of a value by a [`patch::Patch`], under the leaf's lock, but none
-    /// after position `last()`. It gets an empty buffer for the patch. It may be called several
-    /// times, because a write may be repeated. Only its last call counts.
+    /// after position `last()`. It gets an empty buffer for the patch, and holds the elements that
+    /// the patch puts out of line. It may be called several times, because a write may be repeated.
+    /// Only its last call counts.
     #[inline]
     fn edit(
         &self,
@@ -74,7 +78,7 @@ impl EngineTable {
         who: impl Who,
         key: &[u8],
         (default, last): (Option<&ObjectRef<'_>>, &impl Fn() -> usize),
-        f: &mut impl FnMut(&[u8], &mut Vec<u8>) -> Result<Option<Patched>, Error>,
+        f: &mut impl FnMut(&[u8], Patching<'_, '_>) -> Result<Option<Patched>, Error>,
     ) -> Result<bool, Error> {
         self.may_write(who)?;
         let hashed = self.key(key);
@@ -82,6 +86,8 @@ impl EngineTable {
         // The buffers are the thread's own, so an update allocates nothing in the common case. The
         // new value is written to `spare`; a compressed value is unpacked to `plain`.
         let (spare, plain) = (&mut local.value, &mut local.plain);
+        // Dropped at the end: the new value has counts of its own then.
+        let mut elements = NewElements::new(self.out_of_line(), &mut local.elements);
         let cursors = [&mut local.read_ahead, &mut local.older_ahead];
         // (up1) Repeat the closure as long as the state word has changed under the lock.
         self.writing_beside_walks(cursors, &guard, key, |op| {
@@ -105,7 +111,7 @@ impl EngineTable {
                 if old.is_none() {
                     op.inserts();
                 }
-                self.patched(key, (old, value), last, f, (plain, out))
+                self.patched(key, (old, value), last, f, (plain, out, &mut elements))
             })?;
             Ok((written, found))
         })
@@ -125,8 +131,8 @@ impl EngineTable {
         key: &[u8],
         (old, value): (Option<&'v [u8]>, &'v [u8]),
         last: &impl Fn() -> usize,
-        f: &mut impl FnMut(&[u8], &mut Vec<u8>) -> Result<Option<Patched>, Error>,
-        (plain, out): (&mut Vec<u8>, &mut Vec<u8>),
+        f: &mut impl FnMut(&[u8], Patching<'_, '_>) -> Result<Option<Patched>, Error>,
+        (plain, out, elements): (&mut Vec<u8>, &mut Vec<u8>, &mut NewElements<'_>),
     ) -> Result<Edit, Error> {
         let mut whole = false;
         loop {
@@ -134,7 +140,7 @@ impl EngineTable {
                 false => patch::patchable(value, self.keypos(), last, plain),
                 true => patch::plain_value(value, plain),
             };
-            let Some(patched) = f(before, out)? else {
+            let Some(patched) = f(before, (out, elements))? else {
                 // Unchanged, an object stays in its leaf, and a default is stored as it is.
                 if old.is_some() {
                     return Ok(Change::Keep.into());
@@ -198,14 +204,8 @@ impl EngineTable {
         others: impl Iterator<Item = TermRef<'t>>,
     ) -> ObjectBuf {
         // An object of its own, which the table stores if the key is absent.
-        let (mut object, compressed) = (ObjectBuf::new(), self.compressed());
-        let mut enc = ObjectEncoder::new(
-            &mut object,
-            arity,
-            self.keypos(),
-            self.key_form(),
-            compressed,
-        );
+        let mut object = ObjectBuf::new();
+        let mut enc = self.encoder(&mut object, arity);
         // What is encoded is whole, since the elements were counted.
         enc.key(|e| e.term(key));
         others.for_each(|term| enc.element(|e| e.term(term)));
