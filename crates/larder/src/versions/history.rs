@@ -49,7 +49,7 @@ use super::clock;
 use super::feed::{DeferredWork, TableFeed};
 use super::key_locks::{AllLock, KeyLock};
 use super::live::{Live, Registered, SnapshotNumbers, PENDING};
-use super::undo::{self, BagObjects, OldValue, Override, Versions};
+use super::undo::{self, OldValue, Override, Versions};
 use super::undo_index::{with_record, UndoIndex};
 use crate::indexes::Indexes;
 use crate::keys;
@@ -266,7 +266,8 @@ impl History {
             true => WALKED_LARGE,
             false => (self.store.memory() / 4).clamp(LEAST_LARGE, MOST_LARGE),
         };
-        self.undo_bytes() > most
+        let kept = self.undo.get().map_or(0, UndoIndex::memory_with_outside);
+        kept > most
     }
 
     /// Whether the table is bounded.
@@ -592,7 +593,10 @@ impl History {
         let undo = self.undo.get().unwrap_or_else(|| self.make_undo());
         // (sw3) The filter says that this is the first version of the key: put a record with it.
         if !undo.filter.set(self.hash(key)) {
-            old.with(|old| undo.put_first(guard, key, (number, old), numbers.place));
+            old.with(|old| {
+                undo.add_outside(old);
+                undo.put_first(guard, key, (number, old), numbers.place);
+            });
             return Self::renumber_if_clock_advanced(undo, guard, key, numbers);
         }
         // Otherwise make a new record: the new version, and then those that are still needed.
@@ -605,7 +609,10 @@ impl History {
             if version >= newest.min(number) {
                 return Change::Keep;
             }
-            old.with(|old| undo::push(number, old, scratch));
+            old.with(|old| {
+                undo.add_outside(old);
+                undo::push(number, old, scratch);
+            });
             // Drop the versions that no snapshot can need any more (S5).
             let snapshots = self.snapshots_with(record);
             let mut versions = Versions::of(record).peekable();
@@ -614,6 +621,7 @@ impl History {
                 if snapshots.need(before, version_number) {
                     undo::push(version_number, value, scratch);
                 } else {
+                    undo.subtract_outside(value);
                     self.values(value, &mut |value| {
                         object::note_handles(value, &mut garbage.0);
                     });
@@ -685,16 +693,7 @@ impl History {
 
     /// Calls `f` with the value of each object in a version.
     pub(super) fn values(&self, version: Override<'_>, f: &mut dyn FnMut(&[u8])) {
-        each_value(self.store.index.is_unique(), version, f);
-    }
-}
-
-/// Calls `f` with the value of each object in a version, which of a bag (not `unique`) is a list.
-pub(super) fn each_value(unique: bool, version: Override<'_>, f: &mut dyn FnMut(&[u8])) {
-    match version {
-        Override::Absent => {}
-        Override::Value(value) if unique => f(value),
-        list @ Override::Value(_) => BagObjects::of(list).for_each(|(_, value)| f(value)),
+        undo::each_value(self.store.index.is_unique(), version, f);
     }
 }
 
@@ -716,7 +715,7 @@ impl Drop for History {
             undo.index
                 .free_some(&larder_index::pin(), 64, &mut |record| {
                     for (_, version) in Versions::of(record) {
-                        each_value(unique, version, &mut raw::release_value);
+                        undo::each_value(unique, version, &mut raw::release_value);
                     }
                 })
         };

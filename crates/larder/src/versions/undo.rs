@@ -215,6 +215,15 @@ impl OldValue<'_> {
     }
 }
 
+/// Calls `f` with the value of each object in a version, which of a bag (not `unique`) is a list.
+pub(super) fn each_value(unique: bool, version: Override<'_>, f: &mut dyn FnMut(&[u8])) {
+    match version {
+        Override::Absent => {}
+        Override::Value(value) if unique => f(value),
+        list @ Override::Value(_) => BagObjects::of(list).for_each(|(_, value)| f(value)),
+    }
+}
+
 /// The objects in the value of a bag's key, with their numbers, in the order of insertion.
 pub(crate) struct BagObjects<'r>(&'r [u8]);
 

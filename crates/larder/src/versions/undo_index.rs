@@ -1,11 +1,13 @@
 //! The undo index of a store.
 
 use super::filter::Filter;
-use super::undo::{Override, VersionHead};
+use super::undo::{each_value, Override, VersionHead};
 use crate::index::TableIndex;
 use crate::objects::BaseStore;
 use larder_index::{with_spare, Chains, Guard, Hint, Key, Unique, SHORT_VALUE};
+use larder_term::object::all_outside_bytes;
 use std::cell::Cell;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Arc;
 
 /// A thread's buffer of more bytes than this is dropped.
@@ -30,6 +32,10 @@ pub(super) struct UndoIndex {
     /// The same index, in hash order.
     pub(super) chains: Option<Arc<Chains>>,
     pub(super) filter: Filter,
+    /// The bytes to which the handles in its versions lead: binaries, and elements out of line.
+    outside: AtomicUsize,
+    /// Whether a version is one object.
+    is_unique: bool,
 }
 
 impl UndoIndex {
@@ -45,6 +51,8 @@ impl UndoIndex {
             },
             chains,
             filter: Filter::new(entries),
+            outside: AtomicUsize::new(0),
+            is_unique: store.index.is_unique(),
         }
     }
 
@@ -87,5 +95,34 @@ impl UndoIndex {
 
     pub(super) fn memory(&self) -> usize {
         self.index.memory() + self.filter.memory()
+    }
+
+    /// The memory, with the bytes to which the handles in its versions lead.
+    pub(super) fn memory_with_outside(&self) -> usize {
+        // Ordering: Relaxed, here and below; an estimate.
+        self.memory() + self.outside.load(Ordering::Relaxed)
+    }
+
+    /// A version is added.
+    #[inline]
+    pub(super) fn add_outside(&self, version: Override<'_>) {
+        match self.outside_bytes(version) {
+            0 => {}
+            bytes => _ = self.outside.fetch_add(bytes, Ordering::Relaxed),
+        }
+    }
+
+    /// A version is dropped.
+    pub(super) fn subtract_outside(&self, version: Override<'_>) {
+        self.outside
+            .fetch_sub(self.outside_bytes(version), Ordering::Relaxed);
+    }
+
+    fn outside_bytes(&self, version: Override<'_>) -> usize {
+        let mut bytes = 0;
+        each_value(self.is_unique, version, &mut |value| {
+            bytes += all_outside_bytes(value)
+        });
+        bytes
     }
 }

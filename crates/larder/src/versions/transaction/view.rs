@@ -18,7 +18,7 @@
 
 use super::super::checkpoints::Checkpoints;
 use super::super::differences::Differences;
-use super::super::history::{self, History, TableSnapshot};
+use super::super::history::{History, TableSnapshot};
 use super::super::lifetimes::ViewLifetimes;
 use super::super::merged::{self, Overrides};
 use super::super::own_writes::{OwnWrite, Writes};
@@ -259,7 +259,7 @@ impl Drop for WorkingSet {
         let mut free = move || {
             let mut freed = 0;
             for write in writes.by_ref().take(FREED_TOGETHER) {
-                history::each_value(unique, write.value(), &mut raw::release_value);
+                undo::each_value(unique, write.value(), &mut raw::release_value);
                 freed += 1;
             }
             freed += keys.by_ref().take(FREED_TOGETHER - freed).count();
