@@ -27,8 +27,6 @@ pub(crate) struct Row<'a> {
     last: usize,
     /// Those of `rest` from that one on.
     from: ElementsFrom<'a>,
-    /// The term of that one, perhaps followed by other bytes.
-    term: &'a [u8],
     /// Where every `STRIDE`th element of `rest` begins, as far as that is known.
     checkpoints: Option<Box<Checkpoints<'a>>>,
 }
@@ -61,7 +59,6 @@ impl<'a> Row<'a> {
             whole: None,
             last: 0,
             from: object.others_from(),
-            term: object.others_from().term(),
             checkpoints: None,
         }
     }
@@ -74,7 +71,6 @@ impl<'a> Row<'a> {
                 arity: arity as u32,
                 rest,
                 from: rest,
-                term: rest.term(),
                 ..Row::whole_term(term.bytes())
             },
             _ => Row::whole_term(term.bytes()),
@@ -98,7 +94,6 @@ impl<'a> Row<'a> {
             whole: Some(bytes),
             last: 0,
             from: ElementsFrom::default(),
-            term: &[],
             checkpoints: None,
         }
     }
@@ -154,7 +149,7 @@ impl<'a> Row<'a> {
         if wanted != self.last {
             self.walk_to(wanted);
         }
-        self.term
+        self.from.term()
     }
 
     /// Goes to element `wanted` of `rest`, counted from 0.
@@ -182,7 +177,6 @@ impl<'a> Row<'a> {
             self.from = self.from.next();
             self.last += 1;
         }
-        self.term = self.from.term();
     }
 
     /// Stores the checkpoints up to the element that was found last. Each is stored once.

@@ -91,11 +91,11 @@ impl<'a> Stored<'a> {
         &self.bytes[..self.len]
     }
 
-    /// The length of the value in bytes, of a compressed one when it is unpacked: what it costs to
-    /// read it.
+    /// The length of the value in bytes, of a compressed one when it is unpacked, without elements
+    /// out of line: what it costs to read it in order to look at one of them.
     #[inline]
     pub fn size(&self) -> usize {
-        object::plain_len(&self.bytes[..self.len])
+        object::in_line_len(&self.bytes[..self.len])
     }
 
     /// The arity, and the encoded elements without the key, which other bytes may follow. `None` if

@@ -253,6 +253,8 @@ pub struct Heap {
     allocated: Cell<usize>,
     /// What the decoder has copied for several binaries of the object that it decodes.
     pub copied: Cell<CopiedBytes>,
+    /// The length in bytes of the elements out of line that were decoded and not yet reported.
+    pub out_of_line: Cell<usize>,
 }
 
 impl Heap {
@@ -267,6 +269,7 @@ impl Heap {
             env,
             allocated: Cell::new(0),
             copied: Cell::default(),
+            out_of_line: Cell::new(0),
         }
     }
 

@@ -21,7 +21,7 @@ use crate::tables::{self, caller_id, lazy_caller_id, reply_or_raise};
 use crate::terms::atoms;
 use crate::terms::encode::{stack_bytes, Row};
 use larder::host::{Budget, EngineTable, ListJob, ObjectList, Step};
-use larder_term::object::{outside_bytes, plain_len};
+use larder_term::object::outside_bytes;
 use parking_lot::Mutex;
 use std::sync::Arc;
 
@@ -228,7 +228,7 @@ fn gather(
         list.push_ref(object);
         rest = tail;
         let (plain, copied) = (
-            object.key().len() + plain_len(object.value()),
+            object.key().len() + row.encoded_len(),
             outside_bytes(object.value()),
         );
         // Charge the budget for the object, and for encoding its bytes.

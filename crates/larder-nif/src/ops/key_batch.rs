@@ -79,6 +79,7 @@ impl<'c> FoundLists<'c> {
             Some(object) => {
                 self.bytes += object.size();
                 decode::stored(heap, caller_key, object, self.objects.next());
+                self.bytes += heap.out_of_line.take();
             }
             None => {
                 // The objects of one key are a list of their own, in front of which the next key's

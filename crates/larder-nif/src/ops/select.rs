@@ -256,7 +256,7 @@ fn list_at(
 #[inline]
 fn size(output: &Output<'_>) -> usize {
     match output {
-        Output::Object(object) => object.others_len(),
+        Output::Object(object) => object.others_bytes().len(),
         Output::Term(term) => term.bytes().len(),
     }
 }

@@ -18,7 +18,7 @@ use crate::terms::decode;
 use crate::terms::encode::{stack_bytes, Row, Writer};
 use crate::terms::same;
 use larder::host::{EngineTable, Error, Local, Stored};
-use larder_term::object::{outside_bytes, plain_len, value_has_handles, ObjectRef, ObjectView};
+use larder_term::object::{outside_bytes, ObjectRef, ObjectView};
 use larder_term::{Mode, TermRef};
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -183,41 +183,27 @@ pub(super) fn delete_object_of(
     Ok(atoms::TRUE.word())
 }
 
-/// Whether a row has this number of elements, or the first ones have as many terms in them. So does
-/// one with a shared binary, for which encoding takes an allocation.
+/// Whether a row has this number of elements, or a list or map with this number of terms among the
+/// first ones. So does one with a shared binary, for which encoding takes an allocation.
 #[inline]
 pub(super) fn is_long(elements: &[Word], long: usize) -> bool {
+    use Kind::{Map, PartOfBinary, RangeOfBinary, SharedBinary};
     // This must cost little for rows that aren't long.
     const LOOKED_AT: usize = 8;
-    let mut left = long;
-    let mut first = elements.iter().take(LOOKED_AT);
-    elements.len() >= long || first.any(|&e| !layout::is_immediate(e) && uses_up(e, &mut left))
-}
-
-/// Whether a term has at least `left` terms in it, or a shared binary. Otherwise subtracts their
-/// number.
-fn uses_up(word: Word, left: &mut usize) -> bool {
-    // Each level of nesting uses up a term, so `left` is the most levels of recursion.
-    let mut child = |word: Word| {
-        *left = left.saturating_sub(1);
-        *left == 0 || !layout::is_immediate(word) && uses_up(word, left)
+    let is_long_list = |list: Word| {
+        let cells = std::iter::successors(Some(list), |&rest| Some(layout::cell(rest)?.1));
+        cells.take(long).count() == long
     };
-    if layout::is_cell(word) {
-        let mut cells = std::iter::successors(layout::cell(word), |&(_, rest)| layout::cell(rest));
-        return cells.any(|(head, _)| child(head));
-    }
-    if !layout::is_boxed(word) {
-        return false;
-    }
-    match layout::kind(word) {
-        Kind::Tuple => layout::tuple(word).is_some_and(|e| e.iter().any(|&e| child(e))),
-        Kind::Map => layout::flatmap(word).is_none_or(|(keys, _)| {
-            *left = left.saturating_sub(2 * keys.len());
-            *left == 0
-        }),
-        Kind::SharedBinary | Kind::PartOfBinary | Kind::RangeOfBinary => true,
-        _ => false,
-    }
+    elements.len() >= long
+        || elements.iter().take(LOOKED_AT).any(|&e| {
+            layout::is_cell(e) && is_long_list(e)
+                || layout::is_boxed(e)
+                    && match layout::kind(e) {
+                        Map => layout::flatmap(e).is_none_or(|(keys, _)| 2 * keys.len() >= long),
+                        SharedBinary | PartOfBinary | RangeOfBinary => true,
+                        _ => false,
+                    }
+        })
 }
 
 /// Encodes a tuple as an object of the table, and runs `f` with it. The first part of the result of
@@ -261,9 +247,9 @@ fn with_object_after<R>(
     }
     // 2. Report the cost of a large object: the emulator counts each call as one reduction.
     let object = row.object();
-    let value = object.value();
-    if value.len() > SMALL_OBJECT || value_has_handles(value) {
-        spend_bytes(call, local, weight(plain_len(value), outside_bytes(value)));
+    let encoded = row.encoded_len();
+    if encoded > SMALL_OBJECT {
+        spend_many_bytes(call, local, weight(encoded, outside_bytes(object.value())));
     }
     // 3. The row owns a count of each of the value's handles. Offer them to the table. If the table
     // doesn't store the object, the row takes them back, and releases them when it is dropped.
@@ -341,6 +327,7 @@ pub fn spend(call: &Call<'_>, objects: usize) {
 /// woken up. A cost that is too small to report is added to that of the thread's next call.
 #[inline]
 pub(super) fn spend_bytes(call: &Call<'_>, local: &Local, bytes: usize) {
+    let bytes = bytes + call.heap.out_of_line.take();
     if bytes > SMALL_OBJECT {
         spend_many_bytes(call, local, bytes);
     }

@@ -265,7 +265,7 @@ fn fold(
         if first && !unique {
             firsts.push(shown.words().len());
         }
-        bytes += object.others_len();
+        bytes += object.others_bytes().len();
         shown.object(object);
     };
     let step = pausing_on_scheduler(call, local, |local| {

@@ -79,7 +79,7 @@ impl<'b> ObjectEncoder<'b> {
 
     /// Puts very long elements out of line, and counts their bytes in `total`, unless the object is
     /// compressed. Without this, all elements are in line.
-    #[inline]
+    #[inline(always)]
     pub fn out_of_line(mut self, total: &'b Arc<OutOfLineBytes>) -> Self {
         self.out_of_line = (!self.compress).then_some(total);
         self
@@ -362,6 +362,7 @@ pub fn encode(
 ///
 /// # Errors
 /// As `encode`.
+#[inline]
 pub fn encode_with<'b>(
     tuple: TermRef<'_>,
     keypos: usize,

@@ -33,7 +33,7 @@ pub use hash::hash;
 pub use out_of_line::{
     out_of_line_len, put_out_of_line, NewElements, OutOfLineBytes, LONGEST_IN_LINE,
 };
-pub use packed::{compressed, plain_len};
+pub use packed::{compressed, in_line_len, plain_len};
 use sized::{close, is_long, term_at};
 pub use sized::{Elements, ElementsFrom, Prefix, LONG};
 pub use view::{

@@ -34,6 +34,9 @@ use std::sync::{
 /// allocation.
 pub const LONGEST_IN_LINE: usize = 2048;
 
+/// It takes less to search the bytes of a shorter run than to pass its elements.
+const SHORT: usize = 64;
+
 /// The total length of the elements of a table that are stored out of line, in bytes.
 #[derive(Debug, Default)]
 pub struct OutOfLineBytes(AtomicUsize);
@@ -128,6 +131,10 @@ pub fn out_of_line_len(value: &[u8]) -> usize {
 #[inline(never)]
 pub(super) fn total_len(run: &[u8]) -> usize {
     let (mut at, mut total) = (0, 0);
+    // Mostly the bytes of a short run show that there is none.
+    if run.len() < SHORT && !run.contains(&OUT_OF_LINE) {
+        return 0;
+    }
     while at < run.len() {
         if run[at] == OUT_OF_LINE {
             total += varint::read(run, at + 1).0 as usize;

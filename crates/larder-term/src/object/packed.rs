@@ -83,19 +83,22 @@ fn run_bounds(value: &[u8]) -> (usize, usize) {
     (at + 1, at + 1 + usize::from(value[at]))
 }
 
-/// The length of a value, with its elements out of line, and of a packed one the length that it has
-/// when it is unpacked, which may be thousands of times as much. (Without the lengths of its
-/// groups.) Constant if the value has no handles, otherwise linear in the number of elements.
+/// The length of a value, and of a packed one the length that it has when it is unpacked, which may
+/// be thousands of times as much. (Without the lengths of its groups, and without elements out of
+/// line.)
+#[inline]
+pub fn in_line_len(value: &[u8]) -> usize {
+    match value.first() {
+        Some(flags) if flags & COMPRESSED != 0 => unpacked_len(value),
+        _ => value.len(),
+    }
+}
+
+/// As `in_line_len`, with the elements out of line. Constant if the value has no handles, otherwise
+/// linear in the number of elements.
 #[inline]
 pub fn plain_len(value: &[u8]) -> usize {
-    match value
-        .first()
-        .map_or(0, |flags| flags & (COMPRESSED | HAS_HANDLES))
-    {
-        0 => value.len(),
-        HAS_HANDLES => value.len() + out_of_line_len(value),
-        _ => unpacked_len(value),
-    }
+    in_line_len(value) + out_of_line_len(value)
 }
 
 #[inline(never)]

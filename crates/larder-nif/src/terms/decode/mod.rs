@@ -443,7 +443,9 @@ fn leaf<'b>(heap: &Heap, input: Reader<'b>, place: Slot) -> Reader<'b> {
 #[cold]
 #[inline(never)]
 fn out_of_line<'b>(heap: &Heap, input: Reader<'b>, place: Slot) -> Reader<'b> {
-    let rest = input.varint(1).1.after(HANDLE);
+    let (len, handle) = input.varint(1);
+    let rest = handle.after(HANDLE);
+    heap.out_of_line.set(heap.out_of_line.get() + len as usize);
     // SAFETY: the bytes are an element of an object, whose handles are held while it is read. So is
     // what it leads to, one whole term, whose handles it holds.
     let element = unsafe { Reader::of(stored_term(input.bytes())) };

@@ -30,6 +30,8 @@ use larder_term::Mode;
 pub struct Row<'p> {
     key: Writer<'p>,
     value: Writer<'p>,
+    /// How many bytes of the value were put out of line.
+    out_of_line: usize,
 }
 
 impl<'p> Row<'p> {
@@ -39,6 +41,7 @@ impl<'p> Row<'p> {
         Row {
             key: Writer::at(key, env, Mode::Inline),
             value: Writer::at(value, env, Mode::Shared),
+            out_of_line: 0,
         }
     }
 
@@ -47,6 +50,7 @@ impl<'p> Row<'p> {
     pub fn clear(&mut self) {
         self.key.clear();
         self.value.clear();
+        self.out_of_line = 0;
     }
 
     /// Writes the object with these elements. `Unreadable` also if it has no element at the
@@ -105,6 +109,12 @@ impl<'p> Row<'p> {
         &self.key.out
     }
 
+    /// The length of the value that was written, with its elements out of line.
+    #[inline]
+    pub fn encoded_len(&self) -> usize {
+        self.value.out.len() + self.out_of_line
+    }
+
     /// The object that was written.
     #[inline]
     pub fn object(&self) -> ObjectRef<'_> {
@@ -129,7 +139,7 @@ impl<'p> Row<'p> {
     /// from that, the exact key in front of the value's elements.
     #[inline(never)]
     fn other_key(&mut self, word: Word, form: KeyForm) -> Written {
-        let Row { key, value } = self;
+        let Row { key, value, .. } = self;
         match form {
             KeyForm::Hash { legacy_zero } => {
                 key.term(word)?;
@@ -157,7 +167,7 @@ impl<'p> Row<'p> {
     /// the sign of a zero.
     #[cold]
     fn keep_exact(&mut self, word: Word) -> Written {
-        let Row { key, value } = self;
+        let Row { key, value, .. } = self;
         // Binaries of the key are in the index key in any case. Here they are written inline, too.
         let mode = std::mem::replace(&mut value.mode, Mode::Anchored);
         value.term(word)?;
@@ -180,6 +190,7 @@ impl<'p> Row<'p> {
             // SAFETY: the value is whole, as an encoder of objects would have written it, but for
             // the flag. The writer owns the counts, and its old bytes go without being looked at.
             if let Some(new) = unsafe { object::put_out_of_line(&value.out, handles, total) } {
+                self.out_of_line = value.out.len() - new.len();
                 value.out.replace(new);
                 value.handles.set(true);
             }
