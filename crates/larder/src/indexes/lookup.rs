@@ -260,12 +260,14 @@ impl IndexJob {
         let from = self.resume.from.as_deref();
         if !op.store.views().is_empty() {
             let (table, buffers) = (&self.table, &mut *self.buffers);
-            return self.of_view.read(table, op, entries, range, from, buffers);
+            let view = (&**table, op);
+            return (self.of_view).read(view, entries, range, from, self.limit, buffers);
         }
         let Buffers {
             batch, position, ..
         } = &mut *self.buffers;
-        batch.want = self.limit.map_or(0, |limit| limit.max(8));
+        // The first entry may be the one at which the page before has ended.
+        batch.want = self.limit.map_or(0, |limit| limit.max(8).saturating_add(1));
         batch.any_order = false;
         // The resume point is within the range, or a continuation was made up.
         ControlFlow::Break(batch.lend_owned(|batch| {
