@@ -21,6 +21,8 @@ pub(crate) struct Buffers {
     pub(crate) values: Values,
     /// The values of a row in a secondary index.
     pub(crate) indexed: Values,
+    /// The element in which such a value was found.
+    pub(crate) element: Vec<u8>,
     /// Entries of a secondary index: pairs of a value and a key.
     pub(crate) pairs: Pairs,
     /// A position of the index.
@@ -74,13 +76,14 @@ impl Drop for ThreadBuffers {
         // Drop a set that a large scan has made large.
         let memory = buffers.batch.capacity()
             + buffers.plain.capacity()
+            + buffers.element.capacity()
             + buffers.position.capacity()
             + buffers.values.bytes.capacity()
             + buffers.indexed.bytes.capacity()
             + buffers.pairs.memory();
         if memory + buffers.scratch.memory() <= MAX_KEPT_CAPACITY {
-            // The next borrower expects default settings, and empty buffers but for `plain` and
-            // `position`, which their users overwrite.
+            // The next borrower expects default settings, and empty buffers but for `plain`,
+            // `element` and `position`, which their users overwrite.
             buffers.batch.reset();
             buffers.values.clear();
             buffers.indexed.clear();

@@ -279,6 +279,19 @@ impl Store {
         }
     }
 
+    /// The index of the objects, for reads by the key that change nothing. The layer of the
+    /// secondary indexes passes such reads on as they are, so it is left out if it is the only one.
+    #[inline]
+    pub(crate) fn rows(&self) -> &TableIndex {
+        let Layers {
+            history, bounds, ..
+        } = self.layers();
+        match history.is_none() && bounds.is_none() {
+            true => &self.objects.index,
+            false => &self.index,
+        }
+    }
+
     /// The counter of the objects.
     #[inline]
     pub(crate) fn count(&self) -> &Counter {

@@ -469,6 +469,38 @@ fn an_index_is_added_in_slices_that_end_when_their_budget_does() -> Result<(), E
     Ok(())
 }
 
+/// Rows with many values each, and rows with long ones, end a slice as soon as their share of it is
+/// used.
+#[test]
+fn an_index_of_many_or_long_values_is_added_in_as_many_slices() -> Result<(), Error> {
+    const ROWS: i64 = 60;
+    const VALUES: i32 = 500;
+    for kind in KINDS {
+        let t = table(kind, &[]);
+        for k in 0..ROWS {
+            let values = (0..VALUES).map(|n| Term::from(1_000 * k + i64::from(n)));
+            let long = Term::list(vec![Term::from(k); 12_000]);
+            t.insert(&Term::tuple([Term::from(k), Term::list(values), long]))?;
+        }
+        let engine = t.engine_table();
+        for (position, each) in [(2, true), (3, false)] {
+            let mut definition = IndexDefinition::new(Atom::new("v"), IndexOn::Element(position));
+            definition.each = each;
+            let mut job = engine.add_index(engine.owner(), definition)?;
+            let mut slices = 0;
+            // Ten small rows.
+            while job.step(&mut Budget::new(40, Duration::from_secs(60)))? == Step::More {
+                slices += 1;
+            }
+            assert!(slices >= ROWS, "{kind}: {slices} slices");
+            let entries = if each { ROWS * i64::from(VALUES) } else { ROWS };
+            assert_eq!(t.indexes()[0].entries, entries as usize, "{kind}");
+            t.drop_index("v")?;
+        }
+    }
+    Ok(())
+}
+
 #[test]
 fn an_index_that_is_not_unique_is_not_added() -> Result<(), Error> {
     let rows = table("set", &[]);

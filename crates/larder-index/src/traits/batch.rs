@@ -121,6 +121,18 @@ impl<'g> BatchEntry<'g> {
         }
     }
 
+    /// The key alone.
+    #[inline(always)]
+    fn key<'b>(&self, bytes: &'b [u8]) -> &'b [u8]
+    where
+        'g: 'b,
+    {
+        match self.outside {
+            None => &bytes[self.key..self.key_end],
+            Some(object) => object.position(),
+        }
+    }
+
     /// The first eight bytes from the beginning of the key on, of which the first is the highest.
     #[inline(always)]
     fn first_word(&self, bytes: &[u8]) -> u64 {
@@ -356,7 +368,7 @@ impl<'g> Batch<'g> {
     /// The key of entry `i`.
     #[inline]
     pub fn key(&self, i: usize) -> &[u8] {
-        self.entries[i].parts(&self.bytes).0
+        self.entries[i].key(&self.bytes)
     }
     /// The value of entry `i`.
     #[inline]

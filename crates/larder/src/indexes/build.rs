@@ -57,8 +57,21 @@ pub struct IndexBuild {
     is_over: bool,
 }
 
-/// The units of a budget that the entries of a key cost.
-const UNITS_A_KEY: u32 = 4;
+/// The units of a budget that a key costs, a row of it, and each of its entries, if the value is
+/// short. This number of bytes of a value costs another unit.
+const UNITS_A_KEY: u32 = 1;
+const UNITS_A_ROW: u32 = 1;
+const UNITS_AN_ENTRY: u32 = 2;
+const BYTES_PER_UNIT: usize = 256;
+
+/// The outcome for a key.
+struct Made {
+    /// The units that it has cost.
+    units: u32,
+    /// Whether the entries are made. If not, it must be repeated, because a claim that was found
+    /// may be given back, or was that of an expired row.
+    is_settled: bool,
+}
 
 impl EngineTable {
     /// Begins to add an index. The table can be read and written meanwhile.
@@ -184,8 +197,13 @@ impl IndexBuild {
                 self.next = 0;
                 let (table, cursor) = (&self.table, &mut self.cursor);
                 // Expired rows, which are left out, cost, too.
-                let filled = (self.batch)
-                    .lend_owned(|batch| cursor.fill_in_slice(table, &op, 0, true, budget, batch));
+                let filled = self.batch.lend_owned(|batch| {
+                    batch.heads = false;
+                    let filled = cursor.fill_in_slice(table, &op, 0, true, budget, batch);
+                    // Rows that lie outside of the leaf, which may be large, aren't copied.
+                    batch.heads = true;
+                    filled
+                });
                 if let ControlFlow::Break(Step::More) = filled {
                     return Ok(Step::More);
                 }
@@ -218,15 +236,20 @@ impl IndexBuild {
             let key = self.batch.key(self.next);
             // All objects of a bag's key were indexed together with those of an earlier batch.
             let is_done = is_bag && self.last_key == key;
-            // A write has claimed the row's value in a unique index, and may give it back, or an
-            // expired row still has it. Try again until that is settled.
-            while !is_done && !self.table.make_entries(op, &self.entries, key) {
-                // The table was emptied or dropped, or a list is being inserted. The next step
-                // finds out.
-                if !self.table.state.holds(op.state, op.guard) {
+            let made = match is_done {
+                false => self.table.make_entries(op, &self.entries, key),
+                true => Made::settled(UNITS_A_KEY),
+            };
+            if !made.is_settled {
+                // A write has claimed the row's value in a unique index, and may give it back, or
+                // an expired row still has it. Try again until that is settled, in this slice or in
+                // the next one. If the table was emptied or dropped, or a list is being inserted,
+                // the next step finds out.
+                if !budget.spend(made.units) || !self.table.state.holds(op.state, op.guard) {
                     return false;
                 }
                 yield_now();
+                continue;
             }
             if is_bag {
                 key.clone_into(&mut self.last_key);
@@ -235,11 +258,23 @@ impl IndexBuild {
             let is_other = |next: &usize| self.batch.key(*next) != key;
             let rest = self.next + 1..self.batch.len();
             self.next = rest.into_iter().find(is_other).unwrap_or(self.batch.len());
-            if !budget.spend(UNITS_A_KEY) {
+            if !budget.spend(made.units) {
                 return false;
             }
         }
         true
+    }
+}
+
+impl Made {
+    fn settled(units: u32) -> Self {
+        let is_settled = true;
+        Made { units, is_settled }
+    }
+
+    fn undecided(units: u32) -> Self {
+        let is_settled = false;
+        Made { units, is_settled }
     }
 }
 
@@ -269,15 +304,14 @@ impl EngineTable {
         })
     }
 
-    /// Makes the entries of a key's rows, under its lock. Returns `false` if it must be repeated,
-    /// because a claim that was found may be given back, or was that of an expired row.
-    fn make_entries(&self, op: &Operation<'_>, entries: &Entries, key: &[u8]) -> bool {
+    /// Makes the entries of a key's rows, under its lock.
+    fn make_entries(&self, op: &Operation<'_>, entries: &Entries, key: &[u8]) -> Made {
         let Some(indexes) = &op.store.layers().indexes else {
-            return true;
+            return Made::settled(UNITS_A_KEY);
         };
         // The values of all rows of the key, each with the number of rows that have it.
-        let mut all = BTreeMap::<Vec<u8>, u64>::new();
-        let note = |row: &[u8], all: &mut BTreeMap<Vec<u8>, u64>| {
+        let (mut all, mut units) = (BTreeMap::<Vec<u8>, u64>::new(), UNITS_A_KEY);
+        let mut note = |row: &[u8], all: &mut BTreeMap<Vec<u8>, u64>| {
             with_entry_buffers(|buffers| {
                 let EntryBuffers {
                     row: row_buffers,
@@ -285,7 +319,10 @@ impl EngineTable {
                     ..
                 } = buffers;
                 indexes.values_of(entries, key, row, row_buffers, new);
+                // A row may have many values, or a long one.
+                units += UNITS_A_ROW;
                 for value in new.iter() {
+                    units += UNITS_AN_ENTRY + (value.len() / BYTES_PER_UNIT) as u32;
                     *all.entry(value.to_vec()).or_default() += 1;
                 }
             });
@@ -327,16 +364,54 @@ impl EngineTable {
         // No lock is held any more, so retired memory of the entries can be freed.
         entries.tree.flush_postponed(op.guard);
         match why {
-            None => true,
-            Some(Refused::Undecided) => false,
+            None => Made::settled(units),
+            Some(Refused::Undecided) => Made::undecided(units),
             Some(Refused::Taken(_)) => match self.free_holder(op) {
                 None | Some(Previous::Refused) => {
                     entries.mark_broken();
-                    true
+                    Made::settled(units)
                 }
                 // The other row was expired, and has been removed.
-                Some(_) => false,
+                Some(_) => Made::undecided(units),
             },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::api::Larder;
+    use crate::indexes::IndexOn;
+    use larder_term::Term;
+
+    /// A row that lies outside of its leaf isn't copied: only its key is read with the batch.
+    #[test]
+    fn large_rows_are_not_copied() {
+        const ROWS: i64 = 50;
+        for is_ordered in [false, true] {
+            let table = Larder::new().table("t");
+            let table = if is_ordered {
+                table.ordered_set()
+            } else {
+                table
+            };
+            let t = table.create().unwrap();
+            for k in 0..ROWS {
+                let elements = (0..5_000).map(|n| Term::from(k + n));
+                t.insert(&Term::tuple(elements.collect::<Vec<_>>()))
+                    .unwrap();
+            }
+            let definition = IndexDefinition::new(Atom::new("v"), IndexOn::Element(2));
+            let engine = t.engine_table();
+            let mut job = engine.add_index(engine.owner(), definition).unwrap();
+            let mut budget = Budget::new(1, std::time::Duration::from_secs(60));
+            assert_eq!(job.step(&mut budget).unwrap(), Step::More);
+            assert!(job.batch.len() > 1);
+            let bytes = job.batch.copied_bytes();
+            assert!(bytes < 100 * job.batch.len(), "{bytes}");
+            while job.step(&mut Budget::unlimited()).unwrap() == Step::More {}
+            assert_eq!(t.indexes()[0].entries, ROWS as usize);
         }
     }
 }

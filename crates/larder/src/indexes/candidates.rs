@@ -165,10 +165,12 @@ pub(super) fn count(
 fn add_keys(entries: &Entries, range: &EntryRange, batch: &Batch<'_>, keys: &mut KeyList) {
     keys.reserve(batch.len(), batch.copied_bytes());
     for i in 0..batch.len() {
-        let (position, record) = batch.entry(i);
         keys.push(match range.value() {
-            Some(value) => entries.key_after(value, position, record),
-            None => entries.entry(position, record).key,
+            Some(value) => entries.key_after(value, batch, i),
+            None => {
+                let (position, record) = batch.entry(i);
+                entries.entry(position, record).key
+            }
         });
     }
 }

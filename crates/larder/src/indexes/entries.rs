@@ -27,7 +27,7 @@ use crate::error::Error;
 use crate::index::TableIndex;
 use crate::reclaim::reaper;
 use larder_index::sync::atomic::{AtomicU64, AtomicU8, Ordering};
-use larder_index::{Change, Guard, Hint, Key, Lookup, Previous, Unique, SHORT_VALUE};
+use larder_index::{Batch, Change, Guard, Hint, Key, Lookup, Previous, Unique, SHORT_VALUE};
 use larder_term::hash::Seed;
 use larder_term::varint;
 use std::sync::Arc;
@@ -374,17 +374,13 @@ impl Entries {
         IndexEntry { value, key }
     }
 
-    /// The key of an entry of this value: what follows the value; in a unique index, the record.
-    #[inline]
-    pub(super) fn key_after<'a>(
-        &self,
-        value: &[u8],
-        position: &'a [u8],
-        record: &'a [u8],
-    ) -> &'a [u8] {
+    /// The key of entry `i` of a batch, which is one of this value: what follows the value; in a
+    /// unique index, the record.
+    #[inline(always)]
+    pub(super) fn key_after<'a>(&self, value: &[u8], batch: &'a Batch<'_>, i: usize) -> &'a [u8] {
         match self.definition.unique {
-            true => record,
-            false => &position[value.len()..],
+            true => batch.value(i),
+            false => &batch.key(i)[value.len()..],
         }
     }
 

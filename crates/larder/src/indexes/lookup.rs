@@ -26,7 +26,9 @@ use crate::programs::{Context, Outcome, Program, Scratch};
 use crate::raw;
 use crate::scan::{cost, Output, ScanStep};
 use crate::table::EngineTable;
-use larder_index::{Batch, Direction, Hint, Key, Values, MAX_KEYS_PER_LOOKUP, SHORT_VALUE};
+use larder_index::{
+    Batch, Direction, Hint, Key, Multi, Unique, Values, MAX_KEYS_PER_LOOKUP, SHORT_VALUE,
+};
 use larder_term::object::ObjectView;
 use larder_term::{Atom, TermRef};
 use smallvec::smallvec;
@@ -258,12 +260,14 @@ impl IndexJob {
         let from = self.resume.from.as_deref();
         if !op.store.views().is_empty() {
             let (table, buffers) = (&self.table, &mut *self.buffers);
-            return self.of_view.read(table, op, entries, range, from, buffers);
+            let view = (&**table, op);
+            return (self.of_view).read(view, entries, range, from, self.limit, buffers);
         }
         let Buffers {
             batch, position, ..
         } = &mut *self.buffers;
-        batch.want = self.limit.map_or(0, |limit| limit.max(8));
+        // The first entry may be the one at which the page before has ended.
+        batch.want = self.limit.map_or(0, |limit| limit.max(8).saturating_add(1));
         batch.any_order = false;
         // The resume point is within the range, or a continuation was made up.
         ControlFlow::Break(batch.lend_owned(|batch| {
@@ -287,6 +291,7 @@ impl IndexJob {
             scratch,
             values,
             indexed,
+            element,
             pairs,
             position,
         } = &mut *self.buffers;
@@ -303,7 +308,9 @@ impl IndexJob {
         let mut giving = Giving {
             program: self.program.as_ref(),
             limit: &mut self.limit,
-            check: ValueCheck::new(&entries.extractor, wanted, scratch, indexed),
+            check: ValueCheck::new(&entries.extractor, wanted, scratch, indexed, element),
+            rows: Rows::of(op.store.rows()),
+            is_late: false,
             keypos: table.keypos(),
             plain,
             count: RowCount::new(entries, has_views, resume, position),
@@ -317,25 +324,23 @@ impl IndexJob {
                 false => table.key(list.key(i)),
                 true => list.prefetched_key(i, table, op, &mut keys),
             };
-            let entry = IndexEntry {
-                value: list.value(i, key.bytes),
-                key: key.bytes,
-            };
-            giving.count.begin_entry(entry);
+            let value = list.value(i, key.bytes);
+            giving.count.begin_entry(value, key.bytes);
             // The rows of a bag's key that lack the value may have taken all of the time. At least
             // the entries at one position are processed.
-            if i > 0 && giving.count.is_first && giving.budget.is_exhausted() {
-                giving.count.stop_at(entry, resume);
+            if giving.is_late && giving.count.is_first {
+                giving.count.stop_at(value, key.bytes, resume);
                 return Some(ScanStep::More);
             }
             // (2) Copy all rows under the key, as of one instant.
-            let mut given = giving.copy(op, entry.value, key, &mut values);
+            let mut given = giving.copy(op, value, key, &mut values);
             // A view has the entries of all its rows, so none is missed there.
             if given == Given::Nothing && !has_views {
-                given = giving.follow(table, op, entries, entry, values.long);
+                let key = key.bytes;
+                given = giving.follow(table, op, entries, IndexEntry { value, key }, values.long);
             }
             if let Given::Stop(step) = given {
-                giving.count.stop_at(entry, resume);
+                giving.count.stop_at(value, key.bytes, resume);
                 return Some(step);
             }
         }
@@ -374,10 +379,12 @@ impl<'b> EntryList<'b> {
         if let Some(pairs) = self.pairs {
             return pairs.get(i).1;
         }
-        let (position, record) = self.batch.entry(i);
         match self.one_value {
-            Some(value) => self.entries.key_after(value, position, record),
-            None => self.entries.entry(position, record).key,
+            Some(value) => self.entries.key_after(value, self.batch, i),
+            None => {
+                let (position, record) = self.batch.entry(i);
+                self.entries.entry(position, record).key
+            }
         }
     }
 
@@ -436,11 +443,34 @@ impl RowValues<'_> {
     }
 }
 
+/// The rows of a table, without the reference count that leads to them. So the address isn't
+/// computed again for each row.
+#[derive(Clone, Copy)]
+enum Rows<'a> {
+    /// At most one for each key.
+    One(&'a dyn Unique),
+    /// Any number for each key.
+    Many(&'a dyn Multi),
+}
+
+impl<'a> Rows<'a> {
+    #[inline]
+    fn of(index: &'a TableIndex) -> Self {
+        match index {
+            TableIndex::Unique(index) => Rows::One(&**index),
+            TableIndex::Multi(index) => Rows::Many(&**index),
+        }
+    }
+}
+
 /// (3) Gives the rows that have their entry's value.
 struct Giving<'a> {
     program: Option<&'a Program>,
     limit: &'a mut Option<usize>,
     check: ValueCheck<'a>,
+    rows: Rows<'a>,
+    /// Whether rows that lack their entry's value have taken all of the time.
+    is_late: bool,
     keypos: usize,
     plain: &'a mut Vec<u8>,
     count: RowCount<'a>,
@@ -468,6 +498,8 @@ struct RowCount<'a> {
     rows_to_skip: usize,
     /// Whether the entry is the first one at its position.
     is_first: bool,
+    /// Whether the rows of each entry are counted on their own, and from the first one.
+    is_plain: bool,
 }
 
 impl<'a> RowCount<'a> {
@@ -479,15 +511,13 @@ impl<'a> RowCount<'a> {
         position: &'a mut Vec<u8>,
     ) -> Self {
         let rows = resume.rows;
+        let resumed = resume.from.take().filter(|_| rows > 0);
         RowCount {
             entries,
             has_views,
             previous: None,
-            resumed: resume
-                .from
-                .take()
-                .filter(|_| rows > 0)
-                .map(|position| (position, rows)),
+            is_plain: !has_views && resumed.is_none(),
+            resumed: resumed.map(|position| (position, rows)),
             position,
             rows: 0,
             rows_to_skip: 0,
@@ -497,17 +527,17 @@ impl<'a> RowCount<'a> {
 
     /// Begins an entry.
     #[inline(always)]
-    fn begin_entry(&mut self, entry: IndexEntry<'a>) {
-        // Mostly the rows of each entry are counted on their own, and from the first one.
-        if !self.has_views && self.resumed.is_none() {
+    fn begin_entry(&mut self, value: &'a [u8], key: &'a [u8]) {
+        if self.is_plain {
             self.rows = 0;
         } else {
-            self.begin_beside(entry);
+            self.begin_beside(IndexEntry { value, key });
         }
     }
 
     /// Begins an entry that may be at the position of the one before, or at which the last slice
     /// may have stopped.
+    #[inline(never)]
     fn begin_beside(&mut self, entry: IndexEntry<'a>) {
         let previous = match self.has_views {
             true => self.previous.replace(entry),
@@ -532,8 +562,9 @@ impl<'a> RowCount<'a> {
     }
 
     /// Moves the resume point to this entry, after the rows that were counted.
-    fn stop_at(&mut self, entry: IndexEntry<'_>, resume: &mut IndexResumePoint) {
-        self.entries.position(entry.value, entry.key, self.position);
+    #[inline(never)]
+    fn stop_at(&mut self, value: &[u8], key: &[u8], resume: &mut IndexResumePoint) {
+        self.entries.position(value, key, self.position);
         resume.from = Some(self.position.clone());
         resume.rows = self.rows;
     }
@@ -550,15 +581,15 @@ impl Giving<'_> {
         values: &mut RowValues<'_>,
     ) -> Given {
         let RowValues { short, long } = values;
-        match &op.store.index {
-            TableIndex::Unique(ix) => match copy_of(&**ix, op.guard, key, short, &mut long.bytes) {
+        match self.rows {
+            Rows::One(ix) => match copy_of(ix, op.guard, key, short, &mut long.bytes) {
                 Some((row, len)) => self.row(value, key.bytes, &row[..len]),
                 None => Given::Nothing,
             },
-            TableIndex::Multi(ix) => {
+            Rows::Many(ix) => {
                 long.clear();
                 ix.read(op.guard, key, long);
-                self.rows(value, key.bytes, long)
+                self.all_rows(value, key.bytes, long)
             }
         }
     }
@@ -600,7 +631,7 @@ impl Giving<'_> {
 
     /// Gives the rows under a key that have the value.
     #[inline(never)]
-    fn rows(&mut self, value: &[u8], key: &[u8], rows: &Values) -> Given {
+    fn all_rows(&mut self, value: &[u8], key: &[u8], rows: &Values) -> Given {
         let (mut given, mut without) = (Given::Nothing, 0);
         for row in rows.iter() {
             match self.row(value, key, row) {
@@ -610,7 +641,7 @@ impl Giving<'_> {
             }
         }
         // Those that don't have the value were read, too.
-        self.budget.spend(without);
+        self.is_late = !self.budget.spend(without);
         given
     }
 
@@ -644,7 +675,7 @@ impl Giving<'_> {
             }
             seen = now;
             op.store.index.copy(op.guard, table.key(&key), values);
-            match self.rows(entry.value, &key, values) {
+            match self.all_rows(entry.value, &key, values) {
                 Given::Nothing => {}
                 given => return given,
             }

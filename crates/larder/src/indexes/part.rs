@@ -30,8 +30,12 @@
 //! Each part walks over all keys that differ. So a part has `PER_KEY` times as many entries as the
 //! walk before it has seen keys: walking costs about as much as reading. Thus the costs of `n`
 //! entries of a range and `d` keys are O(n + d log d), and O(n d / `MOST`) if `d` is greater than
-//! `MOST / PER_KEY`. Each range has parts of its own. A page of a select with a limit costs no walk
-//! if the page before has left a part with its entries.
+//! `MOST / PER_KEY`. Each range has parts of its own.
+//!
+//! The first part of a job with a limit has as many entries as it wants results, or as keys may
+//! differ. The next page may never be read, or only after a write of the transaction, when what was
+//! read is of no use. Each part after it has twice as many. A page costs no walk if the page before
+//! has left a part with its entries.
 
 use super::changes::EntriesRead;
 use super::differing::Differing;
@@ -46,8 +50,10 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-/// The least number of entries of a part, if the range has as many.
-const LEAST: usize = 1024;
+/// The number of entries of the first part of a job without a limit, if the range has as many. A
+/// part has at least `FEW`.
+const MANY: usize = 1024;
+const FEW: usize = 8;
 
 /// The maximum number of them. They take about 12 MB, and those of rows that differ 25 MB, if
 /// values and keys are short.
@@ -57,7 +63,7 @@ const MOST: usize = 1 << 18;
 /// reading this number of entries.
 const PER_KEY: usize = 4;
 
-/// The number of entries that are returned together.
+/// The number of entries that are returned together, if as many are wanted.
 const TOGETHER: usize = 256;
 
 /// A position of the index; `None` is the end of the range.
@@ -70,6 +76,8 @@ pub(super) struct ViewEntries {
     part: Option<Box<Part>>,
     /// The number of keys that the last walk has seen.
     walked: usize,
+    /// How many entries the last part was to have; 0 before the first one.
+    enough: usize,
 }
 
 /// A part of a range.
@@ -109,14 +117,14 @@ enum Stage {
 impl ViewEntries {
     /// Does some of the reading of the entries of a range, at `from` and after it, and continues
     /// with its costs. Breaks once the next entries are in `buffers.pairs`, in order, with the
-    /// position to continue from.
+    /// position to continue from. `limit` is how many results are wanted, if there is a limit.
     pub(super) fn read(
         &mut self,
-        table: &EngineTable,
-        op: &Operation<'_>,
+        (table, op): (&EngineTable, &Operation<'_>),
         entries: &Arc<Entries>,
         range: &EntryRange,
         from: Option<&[u8]>,
+        limit: Option<usize>,
         buffers: &mut Buffers,
     ) -> ControlFlow<IndexPosition, u32> {
         let writes = op.store.views().iter().map(|view| view.writes()).sum();
@@ -147,22 +155,32 @@ impl ViewEntries {
                 view.note_entries(EntriesRead::begin(&entries.changes, range.value()));
             }
             self.part = None;
+            let differing = op.store.views().iter().map(|view| view.about()).sum();
+            // The first entry may be the one at which the page before has ended.
+            let wanted = limit.map_or(MANY, |limit| {
+                limit.saturating_add(1).max(differing).clamp(FEW, MANY)
+            });
+            let more = (2 * self.enough).min(MANY).max(wanted);
+            self.enough = self.walked.saturating_mul(PER_KEY).clamp(more, MOST);
         }
         let part = self
             .part
             .get_or_insert_with(|| Box::new(Part::new(entries, range, from, writes)));
         match &part.stage {
             Stage::Read(at) => {
-                let enough = self.walked.saturating_mul(PER_KEY).clamp(LEAST, MOST);
                 let at = at.clone();
-                ControlFlow::Continue(part.read_leaf(op, range, &at, enough, buffers))
+                ControlFlow::Continue(part.read_leaf(op, range, &at, self.enough, buffers))
             }
             Stage::Walk => {
                 let cost = part.walk(table, op, buffers);
                 self.walked = part.walked;
                 ControlFlow::Continue(cost)
             }
-            Stage::Return => ControlFlow::Break(part.fill(from, &mut buffers.pairs)),
+            Stage::Return => {
+                // As above.
+                let together = limit.map_or(TOGETHER, |limit| limit.clamp(FEW, TOGETHER) + 1);
+                ControlFlow::Break(part.fill(from, together, &mut buffers.pairs))
+            }
         }
     }
 
@@ -231,7 +249,9 @@ impl Part {
         let Buffers {
             batch, position, ..
         } = buffers;
-        (batch.want, batch.any_order) = (0, false);
+        // No more of the leaf than the part lacks, which is not full yet.
+        let lacks = enough.saturating_sub(self.read.len()).max(1);
+        (batch.want, batch.any_order) = (lacks, false);
         let entries = &self.entries;
         let next = batch.lend_owned(|batch| {
             let forward = Direction::Forward;
@@ -304,9 +324,10 @@ impl Part {
         self.end_before(last.to_vec());
     }
 
-    /// (3) Fills `pairs` with the next entries, which are at `from` or after it. Those before
-    /// `from` are dropped: the part begins there from now on. Returns where to continue.
-    fn fill(&mut self, from: &[u8], pairs: &mut Pairs) -> IndexPosition {
+    /// (3) Fills `pairs` with the next entries, about `together`, which are at `from` or after it.
+    /// Those before `from` are dropped: the part begins there from now on. Returns where to
+    /// continue.
+    fn fill(&mut self, from: &[u8], together: usize, pairs: &mut Pairs) -> IndexPosition {
         let Part {
             entries,
             low,
@@ -350,7 +371,7 @@ impl Part {
             };
             // Entries at one position are returned together.
             let position = position_of(entries, next);
-            if pairs.len() >= TOGETHER && position != last {
+            if pairs.len() >= together && position != last {
                 return Some(position.to_vec());
             }
             // The row of an entry may be among those that differ.

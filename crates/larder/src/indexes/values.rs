@@ -82,7 +82,7 @@ pub(super) struct ValueCheck<'a> {
     /// The element that the answer was found for, as it was stored; empty if there was none. At
     /// first it is the value that is looked for. Handles in it aren't counted: they are compared,
     /// not followed, and name the same memory as long as the caller's epoch is pinned.
-    element: ShortBytes,
+    element: &'a mut Vec<u8>,
     /// The position of that element; 0 if there is none.
     position: usize,
     /// The answer for `one_value`.
@@ -95,17 +95,20 @@ impl<'a> ValueCheck<'a> {
         wanted: Option<&'a SearchValue>,
         scratch: &'a mut Scratch,
         indexed: &'a mut Values,
+        element: &'a mut Vec<u8>,
     ) -> Self {
         indexed.clear();
         // A row whose element is stored as the value that is looked for has it.
         let stored = wanted.map_or(&[][..], |wanted| &wanted.stored);
         let position = extractor.position().filter(|_| !stored.is_empty());
+        element.clear();
+        element.extend_from_slice(stored);
         ValueCheck {
             extractor,
             one_value: wanted.map(|wanted| &wanted.value[..]),
             scratch,
             indexed,
-            element: ShortBytes::from_slice(stored),
+            element,
             position: position.unwrap_or(0),
             has_one: true,
         }
@@ -115,7 +118,7 @@ impl<'a> ValueCheck<'a> {
     #[inline(always)]
     pub(super) fn has(&mut self, row: &ObjectView<'_>, value: &[u8]) -> bool {
         // If the element is the same as that of the last answer, so is this one.
-        if !row.element_is(self.position, &self.element) {
+        if !row.element_is(self.position, self.element) {
             self.examine(row);
         }
         match self.one_value {

@@ -74,11 +74,27 @@ pub fn object(heap: &Heap, object: &ObjectView<'_>) -> Word {
 }
 
 /// Decodes an object as a tuple, into a slot.
-#[inline]
+#[inline(never)]
 pub fn object_at(heap: &Heap, object: &ObjectView<'_>, place: Slot) {
-    let (arity, others) = (object.arity(), object.others_bytes());
-    let key = term(heap, object.key());
-    row(heap, arity, object.keypos(), key, others, place);
+    // SAFETY: the key is one whole term. As in `row`, the view has the other elements.
+    let (key, mut input) = unsafe {
+        let key = Reader::of(object.key().bytes());
+        (key, Reader::of(object.others_bytes()))
+    };
+    // The tuple is allocated first, and its elements follow it on the heap.
+    let (word, mut slots) = heap.tuple(object.arity());
+    place.fill(word);
+    heap.copied.take();
+    // The key isn't stored among the other elements.
+    if object.keypos() > 1 {
+        input = fill(heap, input, slots.first(object.keypos() - 1), DEPTH);
+    }
+    if let Some(slot) = slots.next() {
+        step(heap, key, slot, DEPTH);
+    }
+    for slot in slots {
+        input = step(heap, input, slot, DEPTH);
+    }
 }
 
 /// Decodes an object into a slot. The object was found by the key `caller_key`, a term of the
