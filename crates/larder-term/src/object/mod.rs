@@ -33,7 +33,7 @@ pub use packed::{compressed, plain_len};
 use sized::close;
 pub use sized::{prefix_len, push_terms, Elements, Prefix, LONG};
 pub use view::{
-    beside_key, has_exact_key, has_same_element, int_key, ordered_binary, ordered_int,
+    beside_key, binary_key, has_exact_key, has_same_element, int_key, ordered_binary, ordered_int,
     ObjectElements, ObjectKey, ObjectView,
 };
 
