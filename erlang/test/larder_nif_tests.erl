@@ -689,7 +689,9 @@ steps_stay_in_their_table_test_() ->
 steps_stay_in_their_table(Type) ->
     Keys = lists:seq(-300, 400)
         ++ [list_to_atom("k" ++ integer_to_list(I)) || I <- lists:seq(1, 50)]
-        ++ [[], self(), <<"b">>, {1, a}, {{}, 1 bsl 70}, 1.5],
+        ++ [[], self(), <<"b">>, {1, a}, {{}, 1 bsl 70}, 1.5, <<0:1001>>]
+        ++ [<<(binary:copy(<<Byte>>, Length))/binary, 7>>
+            || Byte <- [0, 9], Length <- [1, 7, 8, 31, 64, 127, 128, 300, 511, 512, 2048]],
     Few = [K || K <- Keys, not is_integer(K) orelse K rem 3 =/= 0],
     [One, Other] = Tabs = [larder:new(t, [Type]) || _ <- [1, 2]],
     [true = larder:insert(Tab, [{K} || K <- Some]) || {Tab, Some} <- [{One, Keys}, {Other, Few}]],

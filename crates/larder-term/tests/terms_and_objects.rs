@@ -650,3 +650,41 @@ fn what_an_unfinished_object_has_is_given_back() {
     assert!(object.key().is_empty() && object.value().is_empty());
     assert_eq!(blob::live_count(), before);
 }
+
+#[test]
+fn binaries_as_keys_lie_in_their_index_keys() {
+    let zero_within = [&[7; 9][..], &[0; 3], &[7; 9]].concat();
+    // The binary, and whether its bytes lie in an order key.
+    let binaries = [
+        (vec![], true),
+        (vec![7; 9], true),
+        (vec![0xFF; 512], true),
+        (vec![7; 513], false),
+        (vec![0], false),
+        (zero_within, false),
+    ];
+    // The small integers are those whose terms are the tags of a binary in either form.
+    let others = [
+        term!(0x15),
+        term!(0x7A),
+        term!({ "a" }),
+        term!([]),
+        term!(1.0),
+    ];
+    for form in [KeyForm::Hash { legacy_zero: false }, KeyForm::Ordered] {
+        let in_place = |key: &Term| {
+            let (row, mut object) = (Term::tuple([key.clone()]), ObjectBuf::new());
+            object::encode(row.as_ref(), 1, form, false, &mut object).unwrap();
+            object::binary_key(object.key(), object.value()).map(<[u8]>::to_vec)
+        };
+        for (bytes, is_in_order_key) in &binaries {
+            let lies = *is_in_order_key || form != KeyForm::Ordered;
+            let expected = lies.then(|| bytes.clone());
+            assert_eq!(in_place(&Term::binary(bytes)), expected, "{bytes:?}");
+        }
+        assert_eq!(in_place(&Term::bits(&[7, 0x80], 9)), None);
+        others
+            .iter()
+            .for_each(|other| assert_eq!(in_place(other), None, "{other}"));
+    }
+}

@@ -127,6 +127,13 @@ impl<'a> StoredKey<'a> {
         object::int_key(self.0.key, self.0.bytes)
     }
 
+    /// The key, if it is a binary that lies in the index key as it is. So do all binaries in hash
+    /// order, and in key order those of at most 512 bytes, none of them zero.
+    #[inline]
+    pub fn binary(&self) -> Option<&'a [u8]> {
+        object::binary_key(self.0.key, self.0.bytes)
+    }
+
     /// The key.
     #[inline]
     pub fn term(self) -> TermRef<'a> {

@@ -538,11 +538,14 @@ mod tests {
             [vec![1; 8], vec![2]].concat(),
             [vec![1; 3], vec![255], vec![1; 9]].concat(),
             vec![255; 17],
+            vec![3; 48],
+            [vec![3; 47], vec![4]].concat(),
         ];
         for a in &samples {
             for b in &samples {
-                for at in 0..9 {
-                    let words = run(&[vec![5; at], a.clone(), vec![9; 8]].concat());
+                // The bytes may also be the last ones of the run.
+                for (at, after) in (0..9).flat_map(|at| [(at, 0), (at, 8)]) {
+                    let words = run(&[vec![5; at], a.clone(), vec![9; after]].concat());
                     assert_eq!(
                         compare(&words, at, a.len(), b).unwrap(),
                         a.cmp(b),

@@ -76,9 +76,18 @@ fn check_start(call: &Call<'_>, table: &Arc<EngineTable>) -> Result<(), Raise> {
 /// A key that was found.
 #[inline(always)]
 fn found_key(call: &Call<'_>, key: StoredKey<'_>) -> Word {
-    // An integer is made directly, without the decoder.
-    match key.int() {
-        Some(n) => call.int(n),
+    // An integer is made directly, without the decoder, and so are most binaries.
+    if let Some(n) = key.int() {
+        return call.int(n);
+    }
+    other_key(call, key)
+}
+
+/// As `found_key`, for a key that isn't an integer.
+#[inline(never)]
+fn other_key(call: &Call<'_>, key: StoredKey<'_>) -> Word {
+    match key.binary() {
+        Some(bytes) => call.heap.binary(bytes, bytes.len()),
         None => decode::term(&call.heap, key.term()),
     }
 }

@@ -37,7 +37,7 @@ pub use packed::{compressed, in_line_len, plain_len};
 use sized::{close, is_long, term_at};
 pub use sized::{Elements, ElementsFrom, Prefix, LONG};
 pub use view::{
-    beside_key, has_exact_key, has_same_element, int_key, ordered_binary, ordered_int,
+    beside_key, binary_key, has_exact_key, has_same_element, int_key, ordered_binary, ordered_int,
     ObjectElements, ObjectKey, ObjectView,
 };
 

@@ -130,6 +130,20 @@ pub fn int_key(index_key: &[u8], value: &[u8]) -> Option<i64> {
     }
 }
 
+/// The key of an object, if it is a binary that lies in the index key as it is: in a term, or in
+/// the order key of at most 512 bytes, none of them zero.
+#[inline]
+pub fn binary_key<'k>(index_key: &'k [u8], value: &[u8]) -> Option<&'k [u8]> {
+    let flags = value
+        .first()
+        .map_or(0, |header| header & (EXACT_KEY | FROM_ORDER));
+    match flags {
+        0 if !index_key.is_empty() => TermRef::within(index_key).as_binary(),
+        FROM_ORDER => order_key::to_binary(index_key),
+        _ => None,
+    }
+}
+
 /// The key of an object of a table in key order, if it is a binary of at most 512 bytes, none of
 /// them zero.
 #[inline]

@@ -185,15 +185,16 @@ fn push_full_groups(bytes: &[u8], out: &mut impl Sink, size: usize) {
     out.groups(bytes, size, MORE);
 }
 
-/// Appends groups of this size without their continuation bytes.
+/// Copies groups of this size without their continuation bytes, as far as each has one, and as
+/// there is space. Returns their number.
 #[inline]
-fn copy_groups(bytes: &[u8], out: &mut Vec<u8>, size: usize) {
-    let groups = bytes.chunks_exact(size + 1);
-    let start = out.len();
-    out.resize(start + groups.len() * size, 0);
-    for (bytes, group) in out[start..].chunks_exact_mut(size).zip(groups) {
-        bytes.copy_from_slice(&group[..size]);
-    }
+fn copy_full_groups(groups: &[u8], out: &mut [u8], size: usize) -> usize {
+    let pairs = groups
+        .chunks_exact(size + 1)
+        .zip(out.chunks_exact_mut(size));
+    let full = pairs.take_while(|(group, _)| group[size] == MORE);
+    full.map(|(group, place)| place.copy_from_slice(&group[..size]))
+        .count()
 }
 
 /// The highest bit of each zero byte, up to the lowest such byte. Bits above that may be wrong.
@@ -217,9 +218,12 @@ pub fn to_binary(key: &[u8]) -> Option<&[u8]> {
 /// Appends the term of a bitstring whose order key continues at `at`, after its tag. Returns the
 /// offset after the order key.
 pub(super) fn read(key: &[u8], at: usize, out: &mut Vec<u8>) -> usize {
-    // 1. Copy the escaped bytes without the escapes, up to the first zero without one, or the last
+    // 1. Make space for the head, which comes first. The number of bits is only known at the end.
+    //    But unless other terms follow, one with so many bytes left has a count of two bytes.
+    let (start, space) = (out.len(), if key.len() - at > 2 * 0x80 { 3 } else { 2 });
+    out.extend_from_slice(&[0; 3][..space]);
+    // 2. Copy the escaped bytes without the escapes, up to the first zero without one, or the last
     //    byte that is escaped. `len` counts them.
-    let start = push_short_head(out);
     let (mut end, mut len) = (at, 0);
     loop {
         let run = before_zero(&key[end..], ESCAPED - len);
@@ -232,13 +236,16 @@ pub(super) fn read(key: &[u8], at: usize, out: &mut Vec<u8>) -> usize {
         out.resize(out.len() + zeros, 0);
         (end, len) = (end + 2 * zeros, len + zeros);
     }
-    // 2. The head comes first, but the number of bits is only known now.
+    // 3. Groups follow, or the number of bits in the last byte.
+    let bits;
     if key[end] == LONGER && len == ESCAPED {
-        return read_groups(key, end + 1, start, out);
+        (bits, end) = read_groups(key, end + 1, out);
+    } else {
+        bits = 8 * len.saturating_sub(1) + usize::from(key[end + 1]);
+        end += 2;
     }
-    let bits = 8 * len.saturating_sub(1) + usize::from(key[end + 1]);
-    set_head(start, bits, out);
-    end + 2
+    set_head(start, space, bits, out);
+    end
 }
 
 /// The number of bytes before the first zero, `most` if there are as many.
@@ -277,75 +284,81 @@ fn before_zero(bytes: &[u8], most: usize) -> usize {
 #[inline]
 fn escaped_zeros_of(escaped: &[u8]) -> usize {
     const FOUR: u64 = u64::from_le_bytes([0, 0xFF, 0, 0xFF, 0, 0xFF, 0, 0xFF]);
-    let word = |bytes: &[u8], i: usize| {
-        bytes[8 * i..]
-            .first_chunk()
-            .map_or(0, |w| u64::from_le_bytes(*w))
-    };
-    let differ = |bytes: &[u8], i: usize| word(bytes, i) ^ FOUR;
-    let many = escaped.chunks_exact(32);
-    let many = many.take_while(|many| (0..4).fold(0, |all, i| all | differ(many, i)) == 0);
-    let done = 16 * many.count();
-    let fours = escaped[2 * done..].chunks_exact(8);
-    let done = done + 4 * fours.take_while(|four| differ(four, 0) == 0).count();
-    let ones = escaped[2 * done..].chunks_exact(2);
-    done + ones.take_while(|&one| one == [0, ZERO_ESCAPE]).count()
-}
-
-/// Continues `read` with groups, which begin at `from`, after the escaped bytes. The head of the
-/// term is at `start`.
-#[cold]
-fn read_groups(key: &[u8], mut from: usize, start: usize, out: &mut Vec<u8>) -> usize {
-    // 1. Find the number of bits: the last group has a number after it, not a continuation byte.
-    let (mut at, mut len, mut size) = (from, ESCAPED, group(ESCAPED));
-    while key[at + size] == MORE {
-        (at, len) = (at + size + 1, len + size);
-        // Groups of this size end at the byte `size * size`.
-        if len == size * size {
-            size = group(len);
+    let mut at = 0;
+    while let Some(eight) = escaped[at..].first_chunk::<8>() {
+        let differ = u64::from_le_bytes(*eight) ^ FOUR;
+        // The lowest bit is of the first byte that isn't of such a pair.
+        if differ != 0 {
+            return at / 2 + differ.trailing_zeros() as usize / 16;
+        }
+        at += eight.len();
+        // Comparing many is faster, but takes a call.
+        if at == NEAR {
+            const MANY: [u8; 128] = escaped_zeros();
+            let many = escaped[at..].chunks_exact(MANY.len());
+            at += MANY.len() * many.take_while(|&many| *many == MANY).count();
         }
     }
+    let ones = escaped[at..].chunks_exact(2);
+    at / 2 + ones.take_while(|&one| one == [0, ZERO_ESCAPE]).count()
+}
+
+/// Appends the bytes of the groups, which begin at `at`, after the escaped ones. Returns the number
+/// of bits of the bitstring, and the offset after its order key.
+#[inline(never)]
+fn read_groups(key: &[u8], mut at: usize, out: &mut Vec<u8>) -> (usize, usize) {
+    // 1. Those that have a continuation byte after them, of one size after the other.
+    let (mut len, mut size) = (ESCAPED, group(ESCAPED));
+    loop {
+        let groups = &key[at..];
+        // Groups of this size end at the byte `size * size`.
+        let most = (size * size - len) / size;
+        let begin = out.len();
+        out.resize(begin + most.min(groups.len() / (size + 1)) * size, 0);
+        let full = with_size!(copy_full_groups(groups, &mut out[begin..]; size));
+        out.truncate(begin + full * size);
+        (at, len) = (at + full * (size + 1), len + full * size);
+        if full < most {
+            break;
+        }
+        size = group(len);
+    }
+    // 2. The last group has the number of its bits after it.
     let mut end = at + size;
     let in_last = count(key, &mut end, 0) as usize;
-    let bits = 8 * len + in_last;
-    set_head(start, bits, out);
-    // 2. Copy the bytes. Groups of the same size are copied together.
-    out.reserve(bits.div_ceil(8));
-    let mut done = ESCAPED;
-    while done < len {
-        let size = group(done);
-        let groups = (len.min(size * size) - done) / size;
-        let chunk = &key[from..from + groups * (size + 1)];
-        with_size!(copy_groups(chunk, out; size));
-        (from, done) = (from + chunk.len(), done + groups * size);
-    }
     out.extend_from_slice(&key[at..at + in_last.div_ceil(8)]);
-    end
+    (8 * len + in_last, end)
 }
 
-/// Appends space for the head of a short term, and returns where it begins.
+/// Writes the head of a bitstring, for which there are `space` bytes at `start` in front of the
+/// bitstring's.
 #[inline]
-fn push_short_head(out: &mut Vec<u8>) -> usize {
-    out.extend_from_slice(&[BIN, 0]);
-    out.len() - 2
-}
-
-/// Writes the head of a bitstring, whose bytes follow the space for a short one.
-#[inline]
-fn set_head(start: usize, bits: usize, out: &mut Vec<u8>) {
+fn set_head(start: usize, space: usize, bits: usize, out: &mut Vec<u8>) {
     let (tag, count) = match bits % 8 {
         0 => (BIN, bits / 8),
         _ => (BITS, bits),
     };
-    out[start] = tag;
+    if let (2, ..0x80) = (space, count) {
+        [out[start], out[start + 1]] = [tag, count as u8];
+        return;
+    }
     let mut varint = [0; varint::MOST];
     let used = varint::write(&mut varint, count as u64);
-    if used > 1 {
-        let (bytes, end) = (start + 2, out.len());
-        out.resize(end + used - 1, 0);
-        out.copy_within(bytes..end, start + 1 + used);
+    if 1 + used != space {
+        move_to(start + space, start + 1 + used, out);
     }
+    out[start] = tag;
     out[start + 1..start + 1 + used].copy_from_slice(&varint[..used]);
+}
+
+/// Moves the bytes from one offset on to another one.
+#[cold]
+#[inline(never)]
+fn move_to(from: usize, to: usize, out: &mut Vec<u8>) {
+    let end = out.len();
+    out.resize(end.max(end - from + to), 0);
+    out.copy_within(from..end, to);
+    out.truncate(end - from + to);
 }
 
 #[cfg(test)]
@@ -397,6 +410,22 @@ mod tests {
                     .filter(|b| a.bytes().len().abs_diff(b.bytes().len()) <= 1),
             ) {
                 check(a, b);
+            }
+        }
+    }
+
+    #[test]
+    fn bitstrings_beside_long_ones() {
+        // How long a head is doesn't follow from the bytes of the key that are left.
+        let long = Term::binary(&[5; 700]);
+        let patterns: [&[u8]; 3] = [&[0], &[3], &[3, 0, 0]];
+        for len in [0, 1, 2, 9, 15, 16, 127, 128, 200, 512, 513, 600] {
+            for pattern in patterns {
+                for less in [0, 3] {
+                    let short = bits(len, pattern, 8 * len - less.min(8 * len));
+                    let before = Term::tuple([short.clone(), long.clone()]);
+                    check(&before, &Term::tuple([long.clone(), short]));
+                }
             }
         }
     }
