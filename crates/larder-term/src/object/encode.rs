@@ -354,20 +354,21 @@ pub fn encode(
     compress: bool,
     object: &mut ObjectBuf,
 ) -> Result<(), ObjectError> {
-    let encoder = |object, arity| ObjectEncoder::new(object, arity, keypos, form, compress);
-    encode_with(tuple, keypos, object, encoder)
+    encode_out_of_line(tuple, keypos, form, compress, object, None)
 }
 
-/// As [`encode`], by an encoder that `encoder` makes, given the buffer and the arity.
+/// As [`encode`]. Puts very long elements out of line and counts them in `total`, if that is given
+/// (see [`ObjectEncoder::out_of_line`]).
 ///
 /// # Errors
 /// As `encode`.
-#[inline]
-pub fn encode_with<'b>(
+pub fn encode_out_of_line(
     tuple: TermRef<'_>,
     keypos: usize,
-    object: &'b mut ObjectBuf,
-    encoder: impl FnOnce(&'b mut ObjectBuf, usize) -> ObjectEncoder<'b>,
+    form: KeyForm,
+    compress: bool,
+    object: &mut ObjectBuf,
+    total: Option<&Arc<OutOfLineBytes>>,
 ) -> Result<(), ObjectError> {
     object.clear();
     let tuple = tuple.as_tuple().ok_or(ObjectError::NotTuple)?;
@@ -375,7 +376,8 @@ pub fn encode_with<'b>(
     let index = keypos.checked_sub(1).ok_or(ObjectError::TooShort)?;
     let key = tuple.get(index).ok_or(ObjectError::TooShort)?;
     let arity = tuple.arity();
-    let mut enc = encoder(object, arity);
+    let mut enc = ObjectEncoder::new(object, arity, keypos, form, compress);
+    enc.out_of_line = total.filter(|_| !compress);
     // The key first: its form decides what the header of the value says.
     enc.key(|e| e.term(key));
     enc.elements(arity - 1, |e| {

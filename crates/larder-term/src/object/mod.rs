@@ -27,7 +27,7 @@ pub mod patch;
 mod sized;
 mod view;
 
-pub use encode::{encode, encode_with, ObjectEncoder};
+pub use encode::{encode, encode_out_of_line, ObjectEncoder};
 pub(crate) use groups::Run;
 pub use hash::hash;
 pub use out_of_line::{

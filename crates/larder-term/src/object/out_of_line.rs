@@ -205,7 +205,7 @@ mod tests {
     use super::*;
     use crate::object::patch::Patch;
     use crate::object::sized::tests::{stored, FORMS};
-    use crate::object::{self, has_same_element, plain_len, KeyForm, ObjectBuf, ObjectEncoder};
+    use crate::object::{self, has_same_element, plain_len, KeyForm, ObjectBuf};
     use crate::{term, Term};
 
     /// Terms of each length around the limit, and of each kind that may be long.
@@ -231,10 +231,16 @@ mod tests {
         total: &Arc<OutOfLineBytes>,
     ) -> ObjectBuf {
         let (mut object, tuple) = (ObjectBuf::new(), Term::tuple(row.to_vec()));
-        let encoder = |object, arity| {
-            ObjectEncoder::new(object, arity, keypos, form, false).out_of_line(total)
-        };
-        object::encode_with(tuple.as_ref(), keypos, &mut object, encoder).unwrap();
+        let encode = object::encode_out_of_line;
+        encode(
+            tuple.as_ref(),
+            keypos,
+            form,
+            false,
+            &mut object,
+            Some(total),
+        )
+        .unwrap();
         object
     }
 
@@ -354,10 +360,8 @@ mod tests {
     fn compressed_objects_have_all_in_line() {
         let (total, row) = (Arc::default(), elements());
         let (mut object, tuple) = (ObjectBuf::new(), Term::tuple(row));
-        let encoder = |object, arity| {
-            ObjectEncoder::new(object, arity, 1, FORMS[0], true).out_of_line(&total)
-        };
-        object::encode_with(tuple.as_ref(), 1, &mut object, encoder).unwrap();
+        let encode = object::encode_out_of_line;
+        encode(tuple.as_ref(), 1, FORMS[0], true, &mut object, Some(&total)).unwrap();
         assert_eq!(total.get(), 0);
         assert!(object
             .view(1, &mut Vec::new())

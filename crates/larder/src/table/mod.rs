@@ -348,8 +348,8 @@ impl EngineTable {
     /// # Errors
     /// `NotTuple`, and `Keypos` if the tuple is too short to have a key.
     pub fn encode_object(&self, tuple: TermRef<'_>, out: &mut ObjectBuf) -> Result<(), Error> {
-        let encoder = |object, arity| self.encoder(object, arity);
-        object::encode_with(tuple, self.keypos(), out, encoder)
+        let (keypos, form, compressed) = (self.keypos(), self.key_form(), self.compressed());
+        object::encode_out_of_line(tuple, keypos, form, compressed, out, self.out_of_line())
             // Errors of the encoding become those of the table.
             .map_err(|e| match e {
                 ObjectError::NotTuple => Error::NotTuple,
