@@ -149,7 +149,8 @@ CLIBS   := -lpthread -ldl -lm
 
 # Without the library for Rust programs, beside which cargo optimises neither of these as a whole.
 # The structures of the studies are compiled for size, as are numbers of any size: few programs in C
-# choose one, or calculate with these.
+# choose one, or calculate with these. The allocator is no slower with the second level than with the
+# third.
 # STRIP=true leaves the debugging information in.
 STRIP ?= strip
 
@@ -159,6 +160,7 @@ c: setup-rust
 	  --config 'profile.$(PROFILE).package.larder-judy.opt-level="z"' \
 	  --config 'profile.$(PROFILE).package.num-bigint.opt-level="z"' \
 	  --config 'profile.$(PROFILE).package.sha2.opt-level="z"' \
+	  --config 'profile.$(PROFILE).package.libmimalloc-sys.opt-level=2' \
 	  -p larder-capi --lib --crate-type cdylib,staticlib --target-dir '$(TARGET)' 1>&2
 	@mkdir -p $(CDIR)/include $(CDIR)/lib/pkgconfig $(CDIR)/lib/cmake/larder $(CDIR)/share/man/man3
 	@rm -f $(CDIR)/lib/liblarder.*

@@ -85,10 +85,16 @@ impl KeyList {
         self.bytes.reserve(bytes);
     }
 
-    /// Puts the keys in order, and leaves one of those that are equal.
-    pub(crate) fn sort(&mut self) {
+    /// The numbers of the keys, in the order of the keys.
+    pub(crate) fn order(&self) -> Vec<usize> {
         let mut order: Vec<usize> = (0..self.len()).collect();
         order.sort_unstable_by(|&one, &other| self.get(one).cmp(self.get(other)));
+        order
+    }
+
+    /// Puts the keys in order, and leaves one of those that are equal.
+    pub(crate) fn sort(&mut self) {
+        let mut order = self.order();
         order.dedup_by(|one, other| self.get(*one) == self.get(*other));
         *self = self.picked(&order);
     }

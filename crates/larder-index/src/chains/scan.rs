@@ -156,13 +156,12 @@ fn nodes_of<'g>(
     heads.each_in(block, bits, guard, &mut |node| {
         nodes.push((hash_of(node), node));
     });
-    let order = |a: &HashAndNode<'_>, b: &HashAndNode<'_>| {
+    nodes.sort_unstable_by(|a: &HashAndNode<'_>, b: &HashAndNode<'_>| {
         // Few hashes are equal.
         a.0.cmp(&b.0).then_with(|| a.1.key().cmp(b.1.key()))
-    };
-    match direction {
-        Direction::Forward => nodes.sort_unstable_by(order),
-        Direction::Backward => nodes.sort_unstable_by(|a, b| order(b, a)),
+    });
+    if direction == Direction::Backward {
+        nodes.reverse();
     }
 }
 

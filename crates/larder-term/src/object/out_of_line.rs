@@ -17,7 +17,7 @@
 //! * A table counts the bytes of its elements out of line ([`OutOfLineBytes`]). They are freed with
 //!   the last value that has a handle to them, which may be that of a snapshot.
 
-use super::{groups, term_at, EXACT_KEY, FLAG_BITS, HAS_HANDLES};
+use super::{groups, sized, term_at, EXACT_KEY, FLAG_BITS, HAS_HANDLES};
 use crate::{
     blob::{self, Counted, Counts, Handles, Kept, Payload},
     skip::end_of,
@@ -166,16 +166,19 @@ impl<'t> NewElements<'t> {
         NewElements { total, kept }
     }
 
-    /// Appends the stored form of a term, out of line, if that is where it belongs. Otherwise
-    /// returns `false`, and appends nothing.
-    #[inline]
-    pub(super) fn push(&mut self, term: TermRef<'_>, out: &mut Vec<u8>) -> bool {
+    /// Appends an element. `is_last` says whether no other one follows. Returns whether it has
+    /// handles.
+    #[inline(never)]
+    pub(super) fn push(&mut self, term: TermRef<'_>, is_last: bool, out: &mut Vec<u8>) -> bool {
         match self.total {
             Some(total) if term.bytes().len() > LONGEST_IN_LINE => {
                 self.push_long(term, total, out);
                 true
             }
-            _ => false,
+            _ => {
+                sized::push(term.bytes(), is_last, out);
+                term.has_handles()
+            }
         }
     }
 

@@ -28,8 +28,7 @@
 //! value must be unpacked first ([`patchable`]).
 
 use super::{
-    groups, is_long, packed, sized, term_at, NewElements, COMPRESSED, EXACT_KEY, FLAG_BITS,
-    HAS_HANDLES,
+    groups, is_long, packed, term_at, NewElements, COMPRESSED, EXACT_KEY, FLAG_BITS, HAS_HANDLES,
 };
 use crate::blob;
 use crate::skip::end_of;
@@ -237,15 +236,10 @@ impl<'v, 'o> Patch<'v, 'o> {
     #[inline(always)]
     pub fn put(&mut self, old: Element<'v>, new: TermRef<'_>, elements: &mut NewElements<'_>) {
         let value = self.cursor.value;
-        let is_last = || end(value, old) == value.len();
-        let mut is_outside = false;
-        self.put_with(old, |out| {
-            is_outside = elements.push(new, out);
-            if !is_outside {
-                sized::push(new.bytes(), is_last, out);
-            }
-        });
-        self.handles |= is_outside || new.has_handles();
+        let is_last = end(value, old) == value.len();
+        let mut handles = false;
+        self.put_with(old, |out| handles = elements.push(new, is_last, out));
+        self.handles |= handles;
     }
 
     /// Returns which bytes of the value the buffer replaces; `None` if no element was replaced.

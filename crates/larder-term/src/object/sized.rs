@@ -90,8 +90,8 @@ fn long_term(run: &[u8]) -> &[u8] {
 
 /// Appends an element. `is_last` says whether no other one follows.
 #[inline]
-pub(super) fn push(element: &[u8], is_last: impl FnOnce() -> bool, out: &mut Vec<u8>) {
-    if element.len() > LONG && !is_last() {
+pub(super) fn push(element: &[u8], is_last: bool, out: &mut Vec<u8>) {
+    if element.len() > LONG && !is_last {
         out.extend_from_slice(Prefix::of(element).bytes());
     }
     out.extend_from_slice(element);

@@ -33,8 +33,7 @@ impl GatheredKeys {
             op.store.index.position(key, &mut position);
             positions.push(&position);
         }
-        let mut order: Vec<usize> = (0..keys.len()).collect();
-        order.sort_unstable_by(|&one, &other| positions.get(one).cmp(positions.get(other)));
+        let mut order = positions.order();
         if direction == Direction::Backward {
             order.reverse();
         }
