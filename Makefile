@@ -149,8 +149,8 @@ CLIBS   := -lpthread -ldl -lm
 
 # Without the library for Rust programs, beside which cargo optimises neither of these as a whole.
 # The structures of the studies are compiled for size, as are numbers of any size: few programs in C
-# choose one, or calculate with these. The allocator is no slower with the second level than with the
-# third.
+# choose one, or calculate with these. The allocator is no slower with the second level than with
+# the third.
 # STRIP=true leaves the debugging information in.
 STRIP ?= strip
 
