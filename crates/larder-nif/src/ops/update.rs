@@ -322,7 +322,7 @@ fn with_row<R>(
     let mut row = Row::at([&mut key, &mut value], call.env);
     row.write(table, &elements)?;
     let object = row.object();
-    spend_bytes(call, local, object.value().len());
+    spend_bytes(call, local, row.encoded_len());
     f(local, object)
 }
 

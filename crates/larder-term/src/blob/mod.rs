@@ -64,6 +64,8 @@ enum Content {
 /// The term of an element that is stored out of line.
 struct Element {
     term: Counted<Box<[u8]>>,
+    /// The total size of the binaries to which the term has handles.
+    outside: usize,
     /// Where its length is counted.
     total: Arc<OutOfLineBytes>,
 }
@@ -91,8 +93,15 @@ impl Payload {
     /// An element that is stored out of line. Its length is counted in `total` while it is alive.
     pub(crate) fn element(term: Counted<Box<[u8]>>, total: &Arc<OutOfLineBytes>) -> Arc<Payload> {
         total.add(term.bytes().len());
-        let total = Arc::clone(total);
-        Payload::new(Content::Element(Element { term, total }))
+        let outside = match term.has_handles() {
+            true => outside_bytes(term.bytes()),
+            false => 0,
+        };
+        Payload::new(Content::Element(Element {
+            term,
+            outside,
+            total: Arc::clone(total),
+        }))
     }
 
     /// The bytes of a blob, or of an element's term. An anchor has none.
@@ -109,9 +118,7 @@ impl Payload {
     /// The total size of the binaries to which an element's term has handles.
     fn outside_bytes(&self) -> usize {
         match &self.content {
-            Content::Element(Element { term, .. }) if term.has_handles() => {
-                outside_bytes(term.bytes())
-            }
+            Content::Element(element) => element.outside,
             _ => 0,
         }
     }
@@ -131,7 +138,7 @@ impl Drop for Payload {
         // Ordering: Relaxed twice; statistics, as in `live_count`.
         LIVE_COUNT.fetch_sub(1, Ordering::Relaxed);
         LIVE_BYTES.fetch_sub(self.len, Ordering::Relaxed);
-        if let Content::Element(Element { term, total }) = &self.content {
+        if let Content::Element(Element { term, total, .. }) = &self.content {
             total.subtract(term.bytes().len());
         }
     }

@@ -114,7 +114,8 @@ pub(super) unsafe fn adopt(handle: [u8; HANDLE], len: usize) -> Kept {
     }
 }
 
-/// The handles in a run of whole terms, each with the length of what it leads to; 0 for an anchor.
+/// The handles in a run of whole terms, each with the length of all that it leads to; 0 for an
+/// anchor.
 pub(super) fn handles(run: &[u8]) -> impl Iterator<Item = ([u8; HANDLE], usize)> + '_ {
     // Most runs are too short for any handle, and aren't walked over.
     let run = if run.len() < SHORTEST_WITH_HANDLE {
@@ -124,7 +125,13 @@ pub(super) fn handles(run: &[u8]) -> impl Iterator<Item = ([u8; HANDLE], usize)>
     };
     Heads::new(run)
         .filter(|&(at, _)| is_handle_tag(run[at]))
-        .map(|(at, end)| (handle_at(run, end), outside_len(&run[at..])))
+        .map(|(at, end)| {
+            let nested = match run[at] {
+                OUT_OF_LINE => leads_to(&run[..end]).map_or(0, Payload::outside_bytes),
+                _ => 0,
+            };
+            (handle_at(run, end), outside_len(&run[at..]) + nested)
+        })
 }
 
 /// The length of a blob, or of an element out of line; 0 for any other term.

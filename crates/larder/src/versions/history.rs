@@ -70,8 +70,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
 /// An undo index is large if it has more bytes than a quarter of the table's. That figure is raised
-/// to the first of these, or lowered to the second. A table that stays watched without a snapshot
-/// gets a new history in place of a large one.
+/// to the first of these, or lowered to the second. So is one whose versions lead to more bytes of
+/// binaries and of elements out of line than the second. A table that stays watched without a
+/// snapshot gets a new history in place of a large one.
 const LEAST_LARGE: usize = 64 << 10;
 const MOST_LARGE: usize = 16 << 20;
 
@@ -266,8 +267,8 @@ impl History {
             true => WALKED_LARGE,
             false => (self.store.memory() / 4).clamp(LEAST_LARGE, MOST_LARGE),
         };
-        let kept = self.undo.get().map_or(0, UndoIndex::memory_with_outside);
-        kept > most
+        let outside = self.undo.get().map_or(0, UndoIndex::outside);
+        self.undo_bytes() > most || outside > MOST_LARGE
     }
 
     /// Whether the table is bounded.

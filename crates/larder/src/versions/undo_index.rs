@@ -97,10 +97,10 @@ impl UndoIndex {
         self.index.memory() + self.filter.memory()
     }
 
-    /// The memory, with the bytes to which the handles in its versions lead.
-    pub(super) fn memory_with_outside(&self) -> usize {
+    /// The bytes to which the handles in its versions lead.
+    pub(super) fn outside(&self) -> usize {
         // Ordering: Relaxed, here and below; an estimate.
-        self.memory() + self.outside.load(Ordering::Relaxed)
+        self.outside.load(Ordering::Relaxed)
     }
 
     /// A version is added.
