@@ -20,14 +20,16 @@
 mod handles;
 mod owner;
 mod raw;
+mod total;
 
 pub use handles::{Counts, Handles};
 pub(crate) use raw::{
     bytes, element, handle_of, host_address, outside_bytes, owned, payload, Counted,
 };
 pub use raw::{release_all, retain_all};
+pub use total::OutOfLineBytes;
 
-use crate::{object::OutOfLineBytes, skip::Heads, tags::*};
+use crate::{skip::Heads, tags::*};
 use owner::Owner;
 use std::{
     any::Any,

@@ -17,6 +17,7 @@
 //! * In hash order, `EXACT_KEY` is set if the inline bytes of the key are not the key itself: it
 //!   has a handle, or a −0.0 that was replaced by 0.0.
 
+mod elements;
 mod encode;
 pub mod groups;
 mod hash;
@@ -27,15 +28,16 @@ pub mod patch;
 mod sized;
 mod view;
 
+pub use crate::blob::OutOfLineBytes;
+pub use elements::{Elements, ElementsFrom};
 pub use encode::{encode, encode_out_of_line, ObjectEncoder};
 pub(crate) use groups::Run;
 pub use hash::hash;
-pub use out_of_line::{
-    out_of_line_len, put_out_of_line, NewElements, OutOfLineBytes, LONGEST_IN_LINE,
-};
+use out_of_line::{is_long, term_at};
+pub use out_of_line::{out_of_line_len, put_out_of_line, NewElements, LONGEST_IN_LINE};
 pub use packed::{compressed, in_line_len, plain_len};
-use sized::{close, is_long, term_at};
-pub use sized::{Elements, ElementsFrom, Prefix, LONG};
+use sized::close;
+pub use sized::{Prefix, LONG};
 pub use view::{
     beside_key, binary_key, has_exact_key, has_same_element, int_key, ordered_binary, ordered_int,
     ObjectElements, ObjectKey, ObjectView,

@@ -17,18 +17,15 @@
 //! * A table counts the bytes of its elements out of line ([`OutOfLineBytes`]). They are freed with
 //!   the last value that has a handle to them, which may be that of a snapshot.
 
-use super::{groups, sized, term_at, EXACT_KEY, FLAG_BITS, HAS_HANDLES};
+use super::{groups, sized, EXACT_KEY, FLAG_BITS, HAS_HANDLES};
 use crate::{
-    blob::{self, Counted, Counts, Handles, Kept, Payload},
+    blob::{self, Counted, Counts, Handles, Kept, OutOfLineBytes, Payload},
     skip::end_of,
-    tags::{HANDLE, OUT_OF_LINE},
+    tags::{HANDLE, OUT_OF_LINE, SIZED},
     varint,
     view::TermRef,
 };
-use std::sync::{
-    atomic::{AtomicUsize, Ordering},
-    Arc,
-};
+use std::sync::Arc;
 
 /// No element of at most this many bytes is out of line: copying it takes less than another
 /// allocation.
@@ -36,26 +33,6 @@ pub const LONGEST_IN_LINE: usize = 2048;
 
 /// It takes less to search the bytes of a shorter run than to pass its elements.
 const SHORT: usize = 64;
-
-/// The total length of the elements of a table that are stored out of line, in bytes.
-#[derive(Debug, Default)]
-pub struct OutOfLineBytes(AtomicUsize);
-
-impl OutOfLineBytes {
-    /// The total. Exact when no other thread makes or frees elements.
-    pub fn get(&self) -> usize {
-        // Ordering: Relaxed, here and below; a statistic, on which nothing else depends.
-        self.0.load(Ordering::Relaxed)
-    }
-
-    pub(crate) fn add(&self, bytes: usize) {
-        self.0.fetch_add(bytes, Ordering::Relaxed);
-    }
-
-    pub(crate) fn subtract(&self, bytes: usize) {
-        self.0.fetch_sub(bytes, Ordering::Relaxed);
-    }
-}
 
 /// Appends the stored form of an element, which takes over the count.
 fn push(element: Arc<Payload>, out: &mut Vec<u8>) {
@@ -144,10 +121,31 @@ pub(super) fn total_len(run: &[u8]) -> usize {
     total
 }
 
-/// The term of the stored element with which a run begins, out of line.
-pub(super) fn term(run: &[u8]) -> &[u8] {
-    let end = varint::read(run, 1).1 + HANDLE;
-    blob::element(&run[..end])
+/// Whether the stored element with which a run begins is more than its term: it has a prefix, or is
+/// out of line. The run may be empty.
+#[inline]
+pub(super) fn is_long(run: &[u8]) -> bool {
+    matches!(run.first(), Some(&(SIZED | OUT_OF_LINE)))
+}
+
+/// The term of the stored element with which a run begins. Unless it is long, the term is followed
+/// by whatever follows the element. The run may be empty.
+#[inline]
+pub(crate) fn term_at(run: &[u8]) -> &[u8] {
+    match is_long(run) {
+        true => long_term(run),
+        false => run,
+    }
+}
+
+#[inline(never)]
+fn long_term(run: &[u8]) -> &[u8] {
+    if run[0] == OUT_OF_LINE {
+        let end = varint::read(run, 1).1 + HANDLE;
+        return blob::element(&run[..end]);
+    }
+    let (len, at) = varint::read(run, 1);
+    &run[at..at + len as usize]
 }
 
 /// Makes elements out of line for a [`Patch`](super::patch::Patch), and holds a count of each until

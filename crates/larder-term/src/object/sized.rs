@@ -12,8 +12,7 @@
 //!
 //! A still longer element isn't among the others at all (`object/out_of_line.rs`).
 
-use super::{groups, out_of_line};
-use crate::{skip::end_of, tags::*, varint, view::TermRef};
+use crate::{tags::*, varint};
 
 /// No element of at most this many bytes has a prefix.
 pub const LONG: usize = 64;
@@ -62,32 +61,6 @@ fn close_long(out: &mut Vec<u8>, start: usize) {
     out.splice(start..start, prefix.bytes().iter().copied());
 }
 
-/// Whether the stored element with which a run begins is more than its term: it has a prefix, or is
-/// out of line. The run may be empty.
-#[inline]
-pub(super) fn is_long(run: &[u8]) -> bool {
-    matches!(run.first(), Some(&(SIZED | OUT_OF_LINE)))
-}
-
-/// The term of the stored element with which a run begins. Unless it is long, the term is followed
-/// by whatever follows the element. The run may be empty.
-#[inline]
-pub(crate) fn term_at(run: &[u8]) -> &[u8] {
-    match is_long(run) {
-        true => long_term(run),
-        false => run,
-    }
-}
-
-#[inline(never)]
-fn long_term(run: &[u8]) -> &[u8] {
-    if run[0] == OUT_OF_LINE {
-        return out_of_line::term(run);
-    }
-    let (len, at) = varint::read(run, 1);
-    &run[at..at + len as usize]
-}
-
 /// Appends an element. `is_last` says whether no other one follows.
 #[inline]
 pub(super) fn push(element: &[u8], is_last: bool, out: &mut Vec<u8>) {
@@ -97,99 +70,6 @@ pub(super) fn push(element: &[u8], is_last: bool, out: &mut Vec<u8>) {
     out.extend_from_slice(element);
 }
 
-/// The elements of a row without the key, from one of them on.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct ElementsFrom<'a>(&'a [u8]);
-
-impl<'a> ElementsFrom<'a> {
-    /// Stored elements.
-    #[inline]
-    pub(super) fn stored(run: &'a [u8]) -> Self {
-        ElementsFrom(run)
-    }
-
-    /// The elements of a tuple. `None` for any other term.
-    #[inline]
-    pub fn of_tuple(term: TermRef<'a>) -> Option<Self> {
-        let bytes = term.bytes();
-        let at = (bytes[0] == TUPLE).then(|| varint::read(bytes, 1).1)?;
-        Some(ElementsFrom(&bytes[at..]))
-    }
-
-    /// Whether it is stored with its length, so that `term` has nothing else.
-    #[inline]
-    pub fn is_long(self) -> bool {
-        is_long(self.0)
-    }
-
-    /// The term of the first of them, which other bytes may follow if it isn't long. Empty if there
-    /// is no element.
-    #[inline]
-    pub fn term(self) -> &'a [u8] {
-        term_at(self.0)
-    }
-
-    /// Those after the first, which must exist.
-    #[inline]
-    pub fn next(self) -> Self {
-        ElementsFrom(&self.0[end_of(self.0, 0)..])
-    }
-
-    /// Goes on from element `index` towards the later element `wanted`, over whole groups of these
-    /// `lengths`. Returns which element it comes to, and the elements from there on.
-    #[inline]
-    pub fn pass(self, lengths: &[u8], index: usize, wanted: usize) -> (usize, Self) {
-        let (index, at) = groups::pass(lengths, self.0, (index, 0), wanted);
-        (index, ElementsFrom(&self.0[at..]))
-    }
-
-    /// Appends the terms of the first `count` elements, as they stand in a tuple. Returns those
-    /// after them.
-    pub fn push_terms(self, count: usize, out: &mut Vec<u8>) -> Self {
-        let mut from = self;
-        for _ in 0..count {
-            let (element, rest) = from.0.split_at(end_of(from.0, 0));
-            out.extend_from_slice(term_at(element));
-            from = ElementsFrom(rest);
-        }
-        from
-    }
-}
-
-/// Stored elements whose bytes are adjacent.
-#[derive(Clone, Copy)]
-pub struct Elements<'a> {
-    run: &'a [u8],
-    left: usize,
-}
-
-impl<'a> Elements<'a> {
-    /// The first `left` elements of a run.
-    #[inline]
-    pub(crate) fn new(run: &'a [u8], left: usize) -> Self {
-        Elements { run, left }
-    }
-}
-
-impl<'a> Iterator for Elements<'a> {
-    type Item = TermRef<'a>;
-
-    #[inline]
-    fn next(&mut self) -> Option<TermRef<'a>> {
-        self.left = self.left.checked_sub(1)?;
-        let (element, rest) = self.run.split_at(end_of(self.run, 0));
-        self.run = rest;
-        Some(TermRef::within(term_at(element)))
-    }
-
-    #[inline]
-    fn size_hint(&self) -> (usize, Option<usize>) {
-        (self.left, Some(self.left))
-    }
-}
-
-impl ExactSizeIterator for Elements<'_> {}
-
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
@@ -197,6 +77,7 @@ pub(super) mod tests {
     use crate::object::patch::{plain_value, Patch};
     use crate::object::NewElements;
     use crate::object::{self, encode, has_same_element, KeyForm, ObjectBuf, ObjectEncoder};
+    use crate::view::TermRef;
     use crate::{term, Term};
 
     pub(in crate::object) const FORMS: [KeyForm; 2] =
