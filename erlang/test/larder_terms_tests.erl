@@ -25,7 +25,7 @@ long_elements_come_back(Type) ->
     Long = [List(N) || N <- [500, 999, 1000, 1001, 1999, 2000, 2001, 30_000]]
         ++ [list_to_tuple(List(2000)), maps:from_list([{I, {I}} || I <- List(2000)]),
             List(3000) ++ improper, [List(3000), List(3000)], 1 bsl 20_000, <<0:20_001>>],
-    Rows = [{K, Other, Element, x} || {K, Element} <- lists:enumerate(Long), Other <- [0]],
+    Rows = [{K, 0, Element, x} || {K, Element} <- lists:enumerate(Long)],
     true = larder:insert(Tab, Rows),
     ?assert(larder:info(Tab, memory) > Empty + 20_000),
     Same = fun(Row) -> ?assertEqual([Row], larder:lookup(Tab, element(1, Row))) end,
@@ -37,7 +37,8 @@ long_elements_come_back(Type) ->
             [?assertEqual(1, larder:update_counter(Tab, K, 1)) || {K, _, _, _} <- Rows],
             [true = larder:update_element(Tab, K, {4, [y]}) || {K, _, _, _} <- Rows],
             [Same({K, 1, Element, [y]}) || {K, 0, Element, x} <- Rows],
-            [true = larder:update_element(Tab, K, [{2, Element}, {3, 0}]) || {K, _, Element, _} <- Rows],
+            [true = larder:update_element(Tab, K, [{2, Element}, {3, 0}])
+             || {K, _, Element, _} <- Rows],
             [Same({K, Element, 0, [y]}) || {K, _, Element, _} <- Rows];
         false -> ok
     end,

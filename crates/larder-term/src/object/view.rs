@@ -106,6 +106,14 @@ pub fn has_exact_key(value: &[u8]) -> bool {
     value.first().is_some_and(|header| header & EXACT_KEY != 0)
 }
 
+/// The flags of a value that say where the key is. None: the index key is the key.
+#[inline(always)]
+fn key_flags(value: &[u8]) -> u8 {
+    value
+        .first()
+        .map_or(0, |header| header & (EXACT_KEY | FROM_ORDER))
+}
+
 /// The key of an object of a table in key order, if it is an integer.
 #[inline]
 pub fn ordered_int(index_key: &[u8], value: &[u8]) -> Option<i64> {
@@ -120,10 +128,7 @@ pub fn ordered_int(index_key: &[u8], value: &[u8]) -> Option<i64> {
 /// an order key.
 #[inline]
 pub fn int_key(index_key: &[u8], value: &[u8]) -> Option<i64> {
-    let flags = value
-        .first()
-        .map_or(0, |header| header & (EXACT_KEY | FROM_ORDER));
-    match flags {
+    match key_flags(value) {
         0 if !index_key.is_empty() => TermRef::within(index_key).as_int(),
         FROM_ORDER => order_key::to_int(index_key),
         _ => None,
@@ -134,10 +139,7 @@ pub fn int_key(index_key: &[u8], value: &[u8]) -> Option<i64> {
 /// the order key of at most 512 bytes, none of them zero.
 #[inline]
 pub fn binary_key<'k>(index_key: &'k [u8], value: &[u8]) -> Option<&'k [u8]> {
-    let flags = value
-        .first()
-        .map_or(0, |header| header & (EXACT_KEY | FROM_ORDER));
-    match flags {
+    match key_flags(value) {
         0 if !index_key.is_empty() => TermRef::within(index_key).as_binary(),
         FROM_ORDER => order_key::to_binary(index_key),
         _ => None,
@@ -291,10 +293,7 @@ impl<'a> ObjectView<'a> {
         value: &'a [u8],
         scratch: &'a mut Vec<u8>,
     ) -> TermRef<'a> {
-        match value
-            .first()
-            .map_or(0, |header| header & (EXACT_KEY | FROM_ORDER))
-        {
+        match key_flags(value) {
             // No flag: the index key is the key, as it was inserted.
             0 => TermRef::within(index_key),
             FROM_ORDER => ObjectKey::from_order(index_key, scratch).term(),
