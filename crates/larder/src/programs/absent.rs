@@ -43,6 +43,10 @@ impl Program {
         match *self {}
     }
 
+    pub(crate) fn heads_name_keys(&self, _: usize, _: KeyAccess) -> bool {
+        match *self {}
+    }
+
     pub(crate) fn plan_of_element(&self, _: usize, _: KeyAccess) -> Plan {
         match *self {}
     }

@@ -284,10 +284,19 @@ impl SelectJob {
         self.scan.cursor.to_bytes()
     }
 
-    /// Whether the program names all keys that it can find objects under, and all of them have been
-    /// read. If this is `false`, there may still be no more results.
+    /// Whether the heads of the program name all keys that it can find objects under (in an
+    /// ordered_set: one key), and all of them have been read. If this is `false`, there may still
+    /// be no more results: as in `ets`, only the next call finds that out.
     pub fn is_over(&self) -> bool {
-        self.scan.cursor.has_read_all_keys()
+        let Scan {
+            table,
+            program,
+            cursor,
+            ..
+        } = &*self.scan;
+        let names_keys =
+            |program: &Program| program.heads_name_keys(table.keypos(), table.key_access());
+        cursor.has_read_all_keys() && program.as_ref().is_some_and(names_keys)
     }
 
     /// Lets a scan that hasn't begun start at an object's position.
