@@ -57,12 +57,18 @@ impl Clause {
         if !enough {
             return false;
         }
-        for test in &self.tests {
-            if !test.passes(&self.head, row, constants) {
-                return false;
-            }
-        }
-        true
+        self.tests
+            .iter()
+            .all(|test| test.passes(&self.head, row, constants))
+    }
+
+    /// As `passes`, for a row that has enough elements, and passes the first test.
+    #[inline(always)]
+    pub(crate) fn passes_rest(&self, row: &mut Row<'_>, constants: &Constants<'_>) -> bool {
+        self.tests
+            .iter()
+            .skip(1)
+            .all(|test| test.passes(&self.head, row, constants))
     }
 
     /// Whether every row that passes the tests matches the clause.

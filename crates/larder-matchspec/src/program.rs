@@ -11,6 +11,7 @@ use crate::{
     code::Code,
     constant::{Arguments, Constant, Constants},
     error::CompileError,
+    filter::Verdict,
     head::NO_TERMS,
     machine::{Environment, Machine, Memory, ResultLocation},
     outcome::{Context, Outcome, PatternResult},
@@ -132,7 +133,19 @@ impl Program {
         context: &Context<'s>,
         scratch: &'s mut Scratch,
     ) -> Option<Outcome<'s>> {
-        self.run_row(&mut Row::stored(object), context, scratch)
+        self.run_judged(object, Verdict::Unknown, context, scratch)
+    }
+
+    /// As `run`, on an object of which the program's filter has said this.
+    #[inline(always)]
+    pub fn run_judged<'s>(
+        &'s self,
+        object: &ObjectView<'s>,
+        verdict: Verdict,
+        context: &Context<'s>,
+        scratch: &'s mut Scratch,
+    ) -> Option<Outcome<'s>> {
+        self.run_row(&mut Row::stored(object), verdict, context, scratch)
     }
 
     /// Whether the result for a stored object is the atom `true`. Faster than [`Program::run`], as
@@ -144,10 +157,22 @@ impl Program {
         context: &Context<'_>,
         scratch: &mut Scratch,
     ) -> bool {
+        self.is_true_judged(object, Verdict::Unknown, context, scratch)
+    }
+
+    /// As `is_true`, on an object of which the program's filter has said this.
+    #[inline(always)]
+    pub fn is_true_judged(
+        &self,
+        object: &ObjectView<'_>,
+        verdict: Verdict,
+        context: &Context<'_>,
+        scratch: &mut Scratch,
+    ) -> bool {
         let mut row = Row::stored(object);
         let constants = self.constants();
         // 1. Find a clause whose tests the row passes.
-        let Some(at) = self.passed(0, &mut row, &constants) else {
+        let Some(at) = self.first_passed(verdict, &mut row, &constants) else {
             return false;
         };
         // 2. If there is nothing left to match, the result may be known without the machine.
@@ -176,7 +201,22 @@ impl Program {
         context: &Context<'s>,
         scratch: &'s mut Scratch,
     ) -> Option<Outcome<'s>> {
-        self.run_row(&mut Row::plain(term), context, scratch)
+        self.run_row(&mut Row::plain(term), Verdict::Unknown, context, scratch)
+    }
+
+    /// Step 1: the first clause whose tests the row passes, if the filter has said this of it. There
+    /// is a filter if there is one clause.
+    #[inline(always)]
+    fn first_passed(
+        &self,
+        verdict: Verdict,
+        row: &mut Row<'_>,
+        constants: &Constants<'_>,
+    ) -> Option<usize> {
+        match (verdict, &self.code.clauses[..]) {
+            (Verdict::Passed, [clause]) => clause.passes_rest(row, constants).then_some(0),
+            _ => self.passed(0, row, constants),
+        }
     }
 
     /// Step 1: the first clause from `from` on whose tests the row passes.
@@ -198,12 +238,13 @@ impl Program {
     fn run_row<'s>(
         &'s self,
         row: &mut Row<'s>,
+        verdict: Verdict,
         context: &Context<'s>,
         scratch: &'s mut Scratch,
     ) -> Option<Outcome<'s>> {
         let constants = self.constants();
         // 1. Find a clause whose tests the row passes.
-        let at = self.passed(0, row, &constants)?;
+        let at = self.first_passed(verdict, row, &constants)?;
         // 2. There is nothing to compute, and at most plain steps to match: write the result.
         let clause = &self.code.clauses[at];
         if clause.checks.is_empty() && clause.direct.is_uncomputed() {

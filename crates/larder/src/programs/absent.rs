@@ -1,7 +1,7 @@
 //! What stands for the crate `larder-matchspec` in builds without the feature `matchspec`: its
 //! types, of which the engine is made, and a program that can't exist.
 
-use larder_term::object::ObjectView;
+use larder_term::object::{ObjectView, UnopenedObject};
 use larder_term::{atoms, Atom, Term, TermRef};
 use std::fmt;
 use std::ops::Bound;
@@ -36,6 +36,20 @@ impl Program {
         _: &'s Context<'s>,
         _: &'s mut Scratch,
     ) -> Option<Outcome<'s>> {
+        match *self {}
+    }
+
+    pub(crate) fn run_judged<'s>(
+        &'s self,
+        _: &'s ObjectView<'s>,
+        _: Verdict,
+        _: &'s Context<'s>,
+        _: &'s mut Scratch,
+    ) -> Option<Outcome<'s>> {
+        match *self {}
+    }
+
+    pub(crate) fn filter(&self, _: usize) -> Option<Filter> {
         match *self {}
     }
 
@@ -105,6 +119,26 @@ pub enum Plan {
 pub enum KeyAccess {
     Ordered,
     Hash,
+}
+
+/// What a filter says of an object.
+#[derive(Clone, Copy, PartialEq)]
+pub enum Verdict {
+    Rejected,
+    Unknown,
+}
+
+/// The filter of a program.
+pub enum Filter {}
+
+impl Filter {
+    pub(crate) fn judge<'v>(
+        &self,
+        _: impl Iterator<Item = UnopenedObject<'v>>,
+        _: impl FnMut(usize, UnopenedObject<'v>, Verdict),
+    ) {
+        match *self {}
+    }
 }
 
 /// The memory of programs.

@@ -9,7 +9,11 @@
 mod absent;
 
 #[cfg(not(feature = "matchspec"))]
+pub(crate) use absent::{Filter, Verdict};
+#[cfg(not(feature = "matchspec"))]
 pub use absent::{Context, KeyAccess, Outcome, Plan, Program, Scratch};
+#[cfg(feature = "matchspec")]
+pub(crate) use larder_matchspec::{Filter, Verdict};
 #[cfg(feature = "matchspec")]
 pub use larder_matchspec::{Context, KeyAccess, Outcome, Plan, Program, Scratch};
 

@@ -3,22 +3,23 @@
 //! 1. Pin the epoch, and load the table's state word. If the path comes from a secondary index,
 //!    first gather its keys, in slices (`Cursor::gather`).
 //! 2. Fill a batch with the next entries of the path (`cursor`).
-//! 3. Run the program on each entry, and pass on its results.
-//! 4. If the budget is used up or no more results are wanted, move the cursor back to just after
+//! 3. If the program has a filter, let it look at all entries. Drop those that it rejects.
+//! 4. Run the program on each other entry, and pass on its results.
+//! 5. If the budget is used up or no more results are wanted, move the cursor back to just after
 //!    the last processed entry, and end the slice. Otherwise continue with (1).
 
 use super::output::{Output, ScanStep, Sink};
 use super::range::KeyBounds;
 use super::Cursor;
 use crate::budget::{Budget, Step};
-use crate::buffers::{Buffers, ThreadBuffers};
+use crate::buffers::{Buffers, PassingEntry, ThreadBuffers};
 use crate::error::Error;
 use crate::ids::OwnerId;
-use crate::programs::{Context, Outcome, Program, Scratch};
+use crate::programs::{Context, Filter, Outcome, Program, Scratch, Verdict};
 use crate::raw;
 use crate::stored::Stored;
 use crate::table::EngineTable;
-use larder_index::Direction;
+use larder_index::{Batch, Direction};
 use larder_term::object::{self, ObjectView};
 use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
@@ -65,7 +66,7 @@ impl Scan {
         budget: &mut Budget,
         wanted: usize,
         any_order: bool,
-        mut row: impl FnMut(Option<&Program>, Stored<'_>, &mut Scratch) -> ControlFlow<()>,
+        mut row: impl FnMut(Candidate<'_, '_>, &mut Scratch) -> ControlFlow<()>,
     ) -> Result<Step, Error> {
         let Scan {
             table,
@@ -75,12 +76,14 @@ impl Scan {
         } = self;
         let Buffers {
             batch,
+            passing,
             plain,
             scratch,
             ..
         } = &mut **buffers;
         let program = program.as_ref();
         let (weight, keypos) = (weight(program), table.keypos());
+        let filter = program.and_then(|program| program.filter(keypos));
         loop {
             // (1) Pin the epoch anew for each batch, so that a long scan doesn't keep garbage from
             // being freed. It stays pinned while the batch is processed, since the objects and the
@@ -98,14 +101,35 @@ impl Scan {
                     ControlFlow::Continue(usable) => usable,
                     ControlFlow::Break(step) => return Some(step),
                 };
-                // (3) Process them. They don't change, so writers may change the leaf meanwhile.
+                // (3) A filter tells which of them the program can match.
+                let mut rejected = 0;
+                let count = match &filter {
+                    None => usable,
+                    Some(filter) => {
+                        rejected = keep_passing(filter, batch, usable, weight, passing);
+                        passing.len()
+                    }
+                };
+                // (4) Process them. They don't change, so writers may change the leaf meanwhile.
                 let mut overspent = 0;
-                for i in 0..usable {
-                    batch.prefetch(i + PREFETCH_DISTANCE);
+                for n in 0..count {
+                    let entry = match &filter {
+                        None => {
+                            batch.prefetch(n + PREFETCH_DISTANCE);
+                            PassingEntry::unfiltered(n)
+                        }
+                        Some(_) => passing[n],
+                    };
+                    let i = entry.index;
                     let (key, value) = batch.entry(i);
-                    let flow = row(program, Stored::new(key, value, keypos, plain), scratch);
-                    // (4) Pause after this row if the caller wants to, or if the budget is used up.
-                    let cost = cost(weight, value);
+                    let candidate = Candidate {
+                        program,
+                        stored: Stored::new(key, value, keypos, plain),
+                        verdict: entry.verdict,
+                    };
+                    let flow = row(candidate, scratch);
+                    // (5) Pause after this row if the caller wants to, or if the budget is used up.
+                    let cost = cost(weight, value) + entry.rejected;
                     let mut pauses = flow.is_break();
                     if !budget.spend(cost) {
                         // After a pause within an unordered batch, the next slice reads the leaf
@@ -124,7 +148,7 @@ impl Scan {
                     }
                 }
                 // Pause after the batch.
-                (overspent > 0).then_some(Step::More)
+                (!budget.spend(rejected) || overspent > 0).then_some(Step::More)
             });
             if let Some(step) = paused {
                 return Ok(step);
@@ -134,6 +158,44 @@ impl Scan {
             }
         }
     }
+}
+
+/// An object that a scan has come to.
+pub(super) struct Candidate<'p, 's> {
+    /// The program of the scan, if it has one.
+    pub(super) program: Option<&'p Program>,
+    /// The object, which isn't opened yet.
+    pub(super) stored: Stored<'s>,
+    /// What the program's filter has said of it. It isn't rejected.
+    pub(super) verdict: Verdict,
+}
+
+/// Replaces `passing` by those of the first `usable` entries of a batch that a filter doesn't
+/// reject. Returns the cost of those that it has rejected after the last one that passes.
+#[inline(never)]
+fn keep_passing(
+    filter: &Filter<'_>,
+    batch: &Batch<'_>,
+    usable: usize,
+    weight: u32,
+    passing: &mut Vec<PassingEntry>,
+) -> u32 {
+    passing.clear();
+    let mut rejected = 0;
+    let objects = batch.entries(usable, PREFETCH_DISTANCE);
+    let objects = objects.map(|(key, value)| raw::unopened(key, value));
+    filter.judge(objects, |index, object, verdict| {
+        if verdict == Verdict::Rejected {
+            rejected += cost(weight, object.value());
+            return;
+        }
+        passing.push(PassingEntry {
+            index,
+            verdict,
+            rejected: std::mem::take(&mut rejected),
+        });
+    });
+    rejected
 }
 
 /// Objects outside their leaves are prefetched this number of rows ahead.
@@ -150,6 +212,11 @@ pub(crate) fn cost(weight: u32, value: &[u8]) -> u32 {
     if value.len() < SHORT && !raw::has_handles(value) {
         return weight;
     }
+    cost_of_long(weight, value)
+}
+
+#[inline(never)]
+fn cost_of_long(weight: u32, value: &[u8]) -> u32 {
     weight.saturating_add((object::plain_len(value) / BYTES_PER_BUDGET_UNIT) as u32)
 }
 
@@ -216,8 +283,13 @@ impl SelectJob {
         context: &Context<'_>,
         sink: &mut dyn FnMut(Output<'_>),
     ) -> Result<ScanStep, Error> {
-        self.run(budget, |program, stored, scratch| {
-            result_of(program, stored.view(), context, scratch, sink)
+        self.run(budget, |candidate, scratch| {
+            let Candidate {
+                program,
+                stored,
+                verdict,
+            } = candidate;
+            result_for(program, stored.view(), verdict, context, scratch, sink)
         })
     }
 
@@ -232,9 +304,10 @@ impl SelectJob {
         budget: &mut Budget,
         mut visit: impl FnMut(Stored<'_>),
     ) -> Result<ScanStep, Error> {
-        self.run(budget, |program, stored, _| {
+        self.run(budget, |candidate, _| {
+            let program = candidate.program;
             debug_assert!(program.is_none(), "a program builds results of its own");
-            visit(stored);
+            visit(candidate.stored);
             true
         })
     }
@@ -245,7 +318,7 @@ impl SelectJob {
     fn run(
         &mut self,
         budget: &mut Budget,
-        mut found: impl FnMut(Option<&Program>, Stored<'_>, &mut Scratch) -> bool,
+        mut found: impl FnMut(Candidate<'_, '_>, &mut Scratch) -> bool,
     ) -> Result<ScanStep, Error> {
         // Nothing is wanted, so nothing is read.
         if self.limit == Some(0) {
@@ -256,8 +329,8 @@ impl SelectJob {
         // Without a limit, all results are wanted, in any order.
         let (wanted, any_order) = (limit.unwrap_or(0), limit.is_none());
         let rows = &mut self.scan;
-        let step = rows.rows(budget, wanted, any_order, |program, stored, scratch| {
-            if !found(program, stored, scratch) {
+        let step = rows.rows(budget, wanted, any_order, |candidate, scratch| {
+            if !found(candidate, scratch) {
                 return ControlFlow::Continue(());
             }
             // The result has been passed on already. This only decides whether to go on.
@@ -326,9 +399,22 @@ pub(super) fn result_of(
     scratch: &mut Scratch,
     sink: &mut Sink<'_>,
 ) -> bool {
+    result_for(program, object, Verdict::Unknown, context, scratch, sink)
+}
+
+/// As `result_of`, for an object of which the program's filter has said this.
+#[inline(always)]
+fn result_for(
+    program: Option<&Program>,
+    object: ObjectView<'_>,
+    verdict: Verdict,
+    context: &Context<'_>,
+    scratch: &mut Scratch,
+    sink: &mut Sink<'_>,
+) -> bool {
     let found = match program {
         None => Some(Outcome::Object),
-        Some(program) => program.run(&object, context, scratch),
+        Some(program) => program.run_judged(&object, verdict, context, scratch),
     };
     // What the program makes belongs to its scratch memory, and is valid until the next run.
     match found {
