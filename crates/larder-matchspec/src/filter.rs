@@ -10,9 +10,9 @@
 //! Zukowski, Nes, CIDR 2005, section 4).
 
 use crate::{
+    clause::Clause,
     constant::Constants,
     head::{CompiledHead, HeadForm},
-    program::Program,
     test::{Condition, Test},
     wire,
 };
@@ -32,45 +32,52 @@ pub enum Verdict {
 /// The filter of a program for the objects of one table.
 #[derive(Debug)]
 pub struct Filter<'p> {
-    test: &'p Test,
     head: &'p CompiledHead,
+    /// The first test, and where its element is. `None` if the arity alone is tested.
+    test: Option<(&'p Test, Place)>,
     constants: Constants<'p>,
     /// The arities of the objects that can match, from the least to the greatest.
     least: usize,
     most: usize,
-    /// The number of the test's element among those beside the key, from 0; `None` for the key.
-    beside_key: Option<usize>,
 }
 
-impl Program {
-    /// The filter for objects with the key at position `keypos` (counted from 1). `None` if the
-    /// program has several clauses, or has no test, or one that a filter doesn't decide.
-    ///
-    /// # Complexity
-    /// O(1).
+/// Where an element is stored.
+#[derive(Debug, Clone, Copy)]
+enum Place {
+    /// It is the key.
+    Key,
+    /// The number of the element among those beside the key, from 0.
+    Beside(usize),
+}
+
+impl<'p> Filter<'p> {
+    /// The filter of a program with one clause, for objects with the key at position `keypos`.
+    /// `None` if it has a first test that a filter doesn't decide.
     #[inline]
-    pub fn filter(&self, keypos: usize) -> Option<Filter<'_>> {
-        let [clause] = &self.code.clauses[..] else {
-            return None;
+    pub(crate) fn of(clause: &'p Clause, constants: Constants<'p>, keypos: usize) -> Option<Self> {
+        let test = match clause.tests.first() {
+            None => None,
+            Some(test) if !test.is_single() => return None,
+            Some(test) if test.position == keypos => Some((test, Place::Key)),
+            Some(test) => {
+                let number = test.position - 1 - usize::from(test.position > keypos);
+                // Far elements are found over groups of elements, which a row remembers.
+                if number >= groups::GROUP {
+                    return None;
+                }
+                Some((test, Place::Beside(number)))
+            }
         };
-        let test = clause.tests.first().filter(|test| test.is_single())?;
         let (least, most) = match clause.head.form {
             HeadForm::Tuple { arity, .. } => (arity, arity),
-            _ => (clause.min_arity.max(1), usize::MAX),
+            _ => (clause.min_arity, usize::MAX),
         };
-        let beside_key = match test.position == keypos {
-            true => None,
-            false => Some(test.position - 1 - usize::from(test.position > keypos)),
-        };
-        // Far elements are found over groups of elements, which a row remembers.
-        let is_near = beside_key.is_none_or(|number| number < groups::GROUP);
-        is_near.then(|| Filter {
-            test,
+        Some(Filter {
             head: &clause.head,
-            constants: self.constants(),
+            test,
+            constants,
             least,
             most,
-            beside_key,
         })
     }
 }
@@ -87,14 +94,14 @@ impl Filter<'_> {
         mut verdict: impl FnMut(usize, UnopenedObject<'v>, Verdict),
     ) {
         // The condition is prepared here and not for each object.
-        let condition = self.test.condition(&self.constants);
+        let condition = self.test.map(|(test, _)| test.condition(&self.constants));
         let bytes = match condition {
-            Condition::Bytes(constant, _) => self.constants.get(constant),
+            Some(Condition::Bytes(constant, _)) => self.constants.get(constant),
             _ => &[],
         };
         let holds = |run: &[u8]| match condition {
-            Condition::Int(cmp, n) => Test::compares_to_int(cmp, run, n),
-            Condition::Bytes(_, is) => wire::begins(run, bytes) == is,
+            Some(Condition::Int(cmp, n)) => Test::compares_to_int(cmp, run, n),
+            Some(Condition::Bytes(_, is)) => wire::begins(run, bytes) == is,
             _ => self.holds(run),
         };
         for (index, object) in objects.enumerate() {
@@ -110,7 +117,8 @@ impl Filter<'_> {
     /// Any condition.
     #[inline(never)]
     fn holds(&self, run: &[u8]) -> bool {
-        self.test.holds(self.head, run, &self.constants)
+        self.test
+            .is_none_or(|(test, _)| test.holds(self.head, run, &self.constants))
     }
 
     /// The bytes of an object from the test's element on, or what is known without them.
@@ -120,9 +128,12 @@ impl Filter<'_> {
         if arity < self.least || arity > self.most {
             return Err(Verdict::Rejected);
         }
-        match self.beside_key {
-            Some(number) => Ok((0..number).fold(others, |from, _| from.next()).term()),
-            None => object.key().ok_or(Verdict::Unknown),
+        match self.test {
+            Some((_, Place::Beside(number))) => {
+                Ok((0..number).fold(others, |from, _| from.next()).term())
+            }
+            Some((_, Place::Key)) => object.key().ok_or(Verdict::Unknown),
+            None => Err(Verdict::Passed),
         }
     }
 }

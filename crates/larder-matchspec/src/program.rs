@@ -11,7 +11,6 @@ use crate::{
     code::Code,
     constant::{Arguments, Constant, Constants},
     error::CompileError,
-    filter::Verdict,
     head::NO_TERMS,
     machine::{Environment, Machine, Memory, ResultLocation},
     outcome::{Context, Outcome, PatternResult},
@@ -133,19 +132,7 @@ impl Program {
         context: &Context<'s>,
         scratch: &'s mut Scratch,
     ) -> Option<Outcome<'s>> {
-        self.run_judged(object, Verdict::Unknown, context, scratch)
-    }
-
-    /// As `run`, on an object of which the program's filter has said this.
-    #[inline(always)]
-    pub fn run_judged<'s>(
-        &'s self,
-        object: &ObjectView<'s>,
-        verdict: Verdict,
-        context: &Context<'s>,
-        scratch: &'s mut Scratch,
-    ) -> Option<Outcome<'s>> {
-        self.run_row(&mut Row::stored(object), verdict, context, scratch)
+        self.run_row(&mut Row::stored(object), context, scratch)
     }
 
     /// Whether the result for a stored object is the atom `true`. Faster than [`Program::run`], as
@@ -157,34 +144,33 @@ impl Program {
         context: &Context<'_>,
         scratch: &mut Scratch,
     ) -> bool {
-        self.is_true_judged(object, Verdict::Unknown, context, scratch)
-    }
-
-    /// As `is_true`, on an object of which the program's filter has said this.
-    #[inline(always)]
-    pub fn is_true_judged(
-        &self,
-        object: &ObjectView<'_>,
-        verdict: Verdict,
-        context: &Context<'_>,
-        scratch: &mut Scratch,
-    ) -> bool {
         let mut row = Row::stored(object);
         let constants = self.constants();
-        // 1. Find a clause whose tests the row passes.
-        let Some(at) = self.first_passed(verdict, &mut row, &constants) else {
+        let Some(at) = self.passed(0, &mut row, &constants) else {
             return false;
         };
+        let environment = Environment { constants, context };
+        self.gives_true(at, &mut row, environment, scratch)
+    }
+
+    /// Steps 2 and 3 of `is_true`. The row has passed the tests of clause `at`.
+    #[inline(always)]
+    pub(crate) fn gives_true<'s>(
+        &'s self,
+        at: usize,
+        row: &mut Row<'s>,
+        environment: Environment<'_, 's>,
+        scratch: &'s mut Scratch,
+    ) -> bool {
         // 2. If there is nothing left to match, the result may be known without the machine.
         let clause = &self.code.clauses[at];
         if clause.is_tests() {
-            if let Some(is_true) = clause.direct.is_true(&mut row, &constants) {
+            if let Some(is_true) = clause.direct.is_true(row, &environment.constants) {
                 return is_true;
             }
         }
         // 3. Run the machine.
-        let environment = Environment { constants, context };
-        self.run_machine(at, &mut row, environment, scratch)
+        self.run_machine(at, row, environment, scratch)
             .is_some_and(|outcome| outcome.is_true())
     }
 
@@ -201,27 +187,17 @@ impl Program {
         context: &Context<'s>,
         scratch: &'s mut Scratch,
     ) -> Option<Outcome<'s>> {
-        self.run_row(&mut Row::plain(term), Verdict::Unknown, context, scratch)
-    }
-
-    /// Step 1: the first clause whose tests the row passes, if the filter has said this of it. There
-    /// is a filter if there is one clause.
-    #[inline(always)]
-    fn first_passed(
-        &self,
-        verdict: Verdict,
-        row: &mut Row<'_>,
-        constants: &Constants<'_>,
-    ) -> Option<usize> {
-        match (verdict, &self.code.clauses[..]) {
-            (Verdict::Passed, [clause]) => clause.passes_rest(row, constants).then_some(0),
-            _ => self.passed(0, row, constants),
-        }
+        self.run_row(&mut Row::plain(term), context, scratch)
     }
 
     /// Step 1: the first clause from `from` on whose tests the row passes.
     #[inline]
-    fn passed(&self, from: usize, row: &mut Row<'_>, constants: &Constants<'_>) -> Option<usize> {
+    pub(crate) fn passed(
+        &self,
+        from: usize,
+        row: &mut Row<'_>,
+        constants: &Constants<'_>,
+    ) -> Option<usize> {
         let mut at = from;
         // The tests of a clause are cheap. Clauses that fail them never start the machine.
         while let Some(clause) = self.code.clauses.get(at) {
@@ -238,13 +214,26 @@ impl Program {
     fn run_row<'s>(
         &'s self,
         row: &mut Row<'s>,
-        verdict: Verdict,
         context: &Context<'s>,
         scratch: &'s mut Scratch,
     ) -> Option<Outcome<'s>> {
         let constants = self.constants();
         // 1. Find a clause whose tests the row passes.
-        let at = self.first_passed(verdict, row, &constants)?;
+        let at = self.passed(0, row, &constants)?;
+        let environment = Environment { constants, context };
+        self.result(at, row, environment, scratch)
+    }
+
+    /// Steps 2 and 3. The row has passed the tests of clause `at`.
+    #[inline(always)]
+    pub(crate) fn result<'s>(
+        &'s self,
+        at: usize,
+        row: &mut Row<'s>,
+        environment: Environment<'_, 's>,
+        scratch: &'s mut Scratch,
+    ) -> Option<Outcome<'s>> {
+        let constants = environment.constants;
         // 2. There is nothing to compute, and at most plain steps to match: write the result.
         let clause = &self.code.clauses[at];
         if clause.checks.is_empty() && clause.direct.is_uncomputed() {
@@ -262,7 +251,6 @@ impl Program {
             }
         }
         // 3. Run the machine.
-        let environment = Environment { constants, context };
         self.run_machine(at, row, environment, scratch)
     }
 

@@ -135,12 +135,7 @@ impl Test {
     /// Whether the condition on a single element holds. `run` begins with the element, and
     /// continues with those after it.
     #[inline(always)]
-    pub(crate) fn holds(
-        &self,
-        head: &CompiledHead,
-        run: &[u8],
-        constants: &Constants<'_>,
-    ) -> bool {
+    pub(crate) fn holds(&self, head: &CompiledHead, run: &[u8], constants: &Constants<'_>) -> bool {
         match self.condition {
             Condition::Int(cmp, n) => compare_to_int(cmp, run, n),
             Condition::Argument(cmp, index) => match constants.int(index) {

@@ -44,18 +44,6 @@ pub(crate) struct PassingEntry {
     pub(crate) rejected: u32,
 }
 
-impl PassingEntry {
-    /// An entry of a scan without a filter.
-    #[inline(always)]
-    pub(crate) fn unfiltered(index: usize) -> Self {
-        PassingEntry {
-            index,
-            verdict: Verdict::Unknown,
-            rejected: 0,
-        }
-    }
-}
-
 thread_local! {
     /// The thread's set, unless it is lent.
     static KEPT: Cell<Option<Box<Buffers>>> = const { Cell::new(None) };

@@ -393,11 +393,7 @@ impl<'g> Batch<'g> {
     /// The keys and values of the first `count` entries. Objects outside their leaves are
     /// prefetched `ahead` entries before they are reached.
     #[inline(always)]
-    pub fn entries(
-        &self,
-        count: usize,
-        ahead: usize,
-    ) -> impl Iterator<Item = (&[u8], &[u8])> + '_ {
+    pub fn entries(&self, count: usize, ahead: usize) -> impl Iterator<Item = (&[u8], &[u8])> + '_ {
         let entries = self.entries[..count].iter().enumerate();
         entries.map(move |(i, entry)| {
             self.prefetch(i + ahead);

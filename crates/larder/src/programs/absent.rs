@@ -39,17 +39,7 @@ impl Program {
         match *self {}
     }
 
-    pub(crate) fn run_judged<'s>(
-        &'s self,
-        _: &'s ObjectView<'s>,
-        _: Verdict,
-        _: &'s Context<'s>,
-        _: &'s mut Scratch,
-    ) -> Option<Outcome<'s>> {
-        match *self {}
-    }
-
-    pub(crate) fn filter(&self, _: usize) -> Option<Filter> {
+    pub(crate) fn matcher(&self, _: usize) -> Matcher {
         match *self {}
     }
 
@@ -126,6 +116,34 @@ pub enum KeyAccess {
 pub enum Verdict {
     Rejected,
     Unknown,
+}
+
+/// A result that doesn't have to be computed.
+pub enum Known {
+    Object,
+}
+
+/// A program for many objects.
+pub enum Matcher {}
+
+impl Matcher {
+    pub(crate) fn filter(&self) -> Option<&Filter> {
+        match *self {}
+    }
+
+    pub(crate) fn known(&self, _: Verdict) -> Option<Known> {
+        match *self {}
+    }
+
+    pub(crate) fn run<'s>(
+        &'s self,
+        _: &'s ObjectView<'s>,
+        _: Verdict,
+        _: &'s Context<'s>,
+        _: &'s mut Scratch,
+    ) -> Option<Outcome<'s>> {
+        match *self {}
+    }
 }
 
 /// The filter of a program.

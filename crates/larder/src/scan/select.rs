@@ -15,7 +15,7 @@ use crate::budget::{Budget, Step};
 use crate::buffers::{Buffers, PassingEntry, ThreadBuffers};
 use crate::error::Error;
 use crate::ids::OwnerId;
-use crate::programs::{Context, Filter, Outcome, Program, Scratch, Verdict};
+use crate::programs::{Context, Filter, Known, Matcher, Outcome, Program, Scratch, Verdict};
 use crate::raw;
 use crate::stored::Stored;
 use crate::table::EngineTable;
@@ -83,7 +83,8 @@ impl Scan {
         } = &mut **buffers;
         let program = program.as_ref();
         let (weight, keypos) = (weight(program), table.keypos());
-        let filter = program.and_then(|program| program.filter(keypos));
+        let matcher = program.map(|program| program.matcher(keypos));
+        let matcher = matcher.as_ref();
         loop {
             // (1) Pin the epoch anew for each batch, so that a long scan doesn't keep garbage from
             // being freed. It stays pinned while the batch is processed, since the objects and the
@@ -102,28 +103,15 @@ impl Scan {
                     ControlFlow::Break(step) => return Some(step),
                 };
                 // (3) A filter tells which of them the program can match.
-                let mut rejected = 0;
-                let count = match &filter {
-                    None => usable,
-                    Some(filter) => {
-                        rejected = keep_passing(filter, batch, usable, weight, passing);
-                        passing.len()
-                    }
-                };
+                let passing = Passing::of(matcher, batch, usable, weight, passing);
                 // (4) Process them. They don't change, so writers may change the leaf meanwhile.
                 let mut overspent = 0;
-                for n in 0..count {
-                    let entry = match &filter {
-                        None => {
-                            batch.prefetch(n + PREFETCH_DISTANCE);
-                            PassingEntry::unfiltered(n)
-                        }
-                        Some(_) => passing[n],
-                    };
+                for n in 0..passing.len() {
+                    let entry = passing.entry(batch, n);
                     let i = entry.index;
                     let (key, value) = batch.entry(i);
                     let candidate = Candidate {
-                        program,
+                        matcher,
                         stored: Stored::new(key, value, keypos, plain),
                         verdict: entry.verdict,
                     };
@@ -148,7 +136,7 @@ impl Scan {
                     }
                 }
                 // Pause after the batch.
-                (!budget.spend(rejected) || overspent > 0).then_some(Step::More)
+                (!budget.spend(passing.rejected) || overspent > 0).then_some(Step::More)
             });
             if let Some(step) = paused {
                 return Ok(step);
@@ -161,13 +149,95 @@ impl Scan {
 }
 
 /// An object that a scan has come to.
-pub(super) struct Candidate<'p, 's> {
+pub(super) struct Candidate<'m, 's> {
     /// The program of the scan, if it has one.
-    pub(super) program: Option<&'p Program>,
+    pub(super) matcher: Option<&'m Matcher<'m>>,
     /// The object, which isn't opened yet.
     pub(super) stored: Stored<'s>,
     /// What the program's filter has said of it. It isn't rejected.
     pub(super) verdict: Verdict,
+}
+
+#[cfg(feature = "matchspec")]
+impl Candidate<'_, '_> {
+    /// Whether the program's result is `true`.
+    #[inline(always)]
+    pub(super) fn is_true(self, context: &Context<'_>, scratch: &mut Scratch) -> bool {
+        let Some(matcher) = self.matcher else {
+            return true;
+        };
+        if let Some(known) = matcher.known(self.verdict) {
+            return known == Known::True;
+        }
+        matcher.is_true(&self.stored.view(), self.verdict, context, scratch)
+    }
+
+    /// Whether the program matches the object.
+    #[inline(always)]
+    pub(super) fn matches(self, context: &Context<'_>, scratch: &mut Scratch) -> bool {
+        let Some(matcher) = self.matcher else {
+            return true;
+        };
+        if matcher.known(self.verdict).is_some() {
+            return true;
+        }
+        let object = self.stored.view();
+        let found = matcher.run(&object, self.verdict, context, scratch);
+        found.is_some()
+    }
+}
+
+/// The entries of a batch on which the program has to run.
+pub(super) struct Passing<'b> {
+    /// Those that the program's filter hasn't rejected; `None` without a filter.
+    filtered: Option<&'b [PassingEntry]>,
+    usable: usize,
+    /// What the entries cost that were rejected after the last one that passes.
+    pub(super) rejected: u32,
+}
+
+impl<'b> Passing<'b> {
+    /// Those of the first `usable` entries. `weight` is that of the program, and `passing` is a
+    /// buffer.
+    #[inline(always)]
+    pub(super) fn of(
+        matcher: Option<&Matcher<'_>>,
+        batch: &Batch<'_>,
+        usable: usize,
+        weight: u32,
+        passing: &'b mut Vec<PassingEntry>,
+    ) -> Self {
+        let filter = matcher.and_then(Matcher::filter);
+        let rejected = filter.map_or(0, |filter| {
+            keep_passing(filter, batch, usable, weight, passing)
+        });
+        Passing {
+            filtered: filter.is_some().then_some(&passing[..]),
+            usable,
+            rejected,
+        }
+    }
+
+    #[inline(always)]
+    pub(super) fn len(&self) -> usize {
+        self.filtered.map_or(self.usable, <[_]>::len)
+    }
+
+    /// Entry `n` of those that pass.
+    #[inline(always)]
+    pub(super) fn entry(&self, batch: &Batch<'_>, n: usize) -> PassingEntry {
+        match self.filtered {
+            Some(passing) => passing[n],
+            None => {
+                batch.prefetch(n + PREFETCH_DISTANCE);
+                PassingEntry {
+                    index: n,
+                    verdict: Verdict::Unknown,
+                    rejected: 0,
+                }
+            }
+        }
+    }
 }
 
 /// Replaces `passing` by those of the first `usable` entries of a batch that a filter doesn't
@@ -285,11 +355,19 @@ impl SelectJob {
     ) -> Result<ScanStep, Error> {
         self.run(budget, |candidate, scratch| {
             let Candidate {
-                program,
+                matcher,
                 stored,
                 verdict,
             } = candidate;
-            result_for(program, stored.view(), verdict, context, scratch, sink)
+            let Some(matcher) = matcher else {
+                return pass_on(Some(Outcome::Object), stored.view(), sink);
+            };
+            if let Some(Known::Object) = matcher.known(verdict) {
+                return pass_on(Some(Outcome::Object), stored.view(), sink);
+            }
+            let object = stored.view();
+            let found = matcher.run(&object, verdict, context, scratch);
+            pass_on(found, object, sink)
         })
     }
 
@@ -305,8 +383,8 @@ impl SelectJob {
         mut visit: impl FnMut(Stored<'_>),
     ) -> Result<ScanStep, Error> {
         self.run(budget, |candidate, _| {
-            let program = candidate.program;
-            debug_assert!(program.is_none(), "a program builds results of its own");
+            let has_program = candidate.matcher.is_some();
+            debug_assert!(!has_program, "a program builds results of its own");
             visit(candidate.stored);
             true
         })
@@ -399,23 +477,16 @@ pub(super) fn result_of(
     scratch: &mut Scratch,
     sink: &mut Sink<'_>,
 ) -> bool {
-    result_for(program, object, Verdict::Unknown, context, scratch, sink)
-}
-
-/// As `result_of`, for an object of which the program's filter has said this.
-#[inline(always)]
-fn result_for(
-    program: Option<&Program>,
-    object: ObjectView<'_>,
-    verdict: Verdict,
-    context: &Context<'_>,
-    scratch: &mut Scratch,
-    sink: &mut Sink<'_>,
-) -> bool {
     let found = match program {
         None => Some(Outcome::Object),
-        Some(program) => program.run_judged(&object, verdict, context, scratch),
+        Some(program) => program.run(&object, context, scratch),
     };
+    pass_on(found, object, sink)
+}
+
+/// Passes what was found for an object to `sink`. Returns `false` if nothing was found.
+#[inline(always)]
+fn pass_on(found: Option<Outcome<'_>>, object: ObjectView<'_>, sink: &mut Sink<'_>) -> bool {
     // What the program makes belongs to its scratch memory, and is valid until the next run.
     match found {
         // The consumer gets the address of a copy, so that `object` can stay in registers. In

@@ -4,7 +4,7 @@ use crate::budget::{Budget, Step};
 use crate::error::Error;
 use crate::ids::OwnerId;
 use crate::programs::{Context, Program};
-use crate::scan::select::{Candidate, Scan, SelectJob};
+use crate::scan::select::{Scan, SelectJob};
 use crate::table::EngineTable;
 use larder_index::Direction;
 use std::ops::ControlFlow;
@@ -82,15 +82,7 @@ impl CountJob {
     pub fn step(&mut self, budget: &mut Budget, context: &Context<'_>) -> Result<Step, Error> {
         let count = &mut self.count;
         self.scan.rows(budget, 0, true, |candidate, scratch| {
-            let Candidate {
-                program,
-                stored,
-                verdict,
-            } = candidate;
-            let is_true = program.is_none_or(|program| {
-                program.is_true_judged(&stored.view(), verdict, context, scratch)
-            });
-            *count += u64::from(is_true);
+            *count += u64::from(candidate.is_true(context, scratch));
             ControlFlow::Continue(())
         })
     }
