@@ -159,6 +159,12 @@ impl ObjectBuf {
         unsafe { retain_value(value) }
     }
 
+    /// The object, not opened.
+    pub fn unopened(&self) -> UnopenedObject<'_> {
+        // SAFETY: an encoder of objects has written key and value, and the buffer owns the counts.
+        unsafe { UnopenedObject::new(&self.key, &self.value) }
+    }
+
     /// Opens the object for reading. `scratch` is used for the unpacked bytes of a compressed
     /// object, and for a key that is decoded. `keypos` must be that with which the object was
     /// encoded.
