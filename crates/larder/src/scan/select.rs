@@ -162,7 +162,7 @@ pub(super) struct Candidate<'m, 's> {
 impl Candidate<'_, '_> {
     /// Whether the program's result is `true`.
     #[inline(always)]
-    pub(super) fn is_true(self, context: &Context<'_>, scratch: &mut Scratch) -> bool {
+    pub(super) fn gives_true(self, context: &Context<'_>, scratch: &mut Scratch) -> bool {
         let Some(matcher) = self.matcher else {
             return true;
         };

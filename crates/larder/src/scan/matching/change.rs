@@ -185,7 +185,7 @@ impl ScanWork for Deleting {
         context: &Context<'_>,
         scratch: &mut Scratch,
     ) -> bool {
-        candidate.is_true(context, scratch)
+        candidate.gives_true(context, scratch)
     }
 
     fn apply(

@@ -82,7 +82,7 @@ impl CountJob {
     pub fn step(&mut self, budget: &mut Budget, context: &Context<'_>) -> Result<Step, Error> {
         let count = &mut self.count;
         self.scan.rows(budget, 0, true, |candidate, scratch| {
-            *count += u64::from(candidate.is_true(context, scratch));
+            *count += u64::from(candidate.gives_true(context, scratch));
             ControlFlow::Continue(())
         })
     }
