@@ -1,13 +1,13 @@
 //! The entries of one home, which a scan sorts.
 //!
 //! ```text
-//!  words    one for each tag | twins ║ tag | outside | length | where it begins        len: how many
+//!  words    one for each tag | twins ║ tag | outside | length | where it begins
 //! ```
 //!
-//! An entry is one word ([`PackedEntry`]), whose top byte is the tag. A home has few entries, and
-//! mostly no two with the same tag. So each word is put in the place of its tag, and they are read
-//! back in the order of tags. Tags are random, so a branch for each comparison of two would be
-//! mispredicted half of the time.
+//! `len` is the number of entries. An entry is one word ([`PackedEntry`]), whose top byte is the
+//! tag. A home has few entries, and mostly no two with the same tag. So each word is put in the
+//! place of its tag, and they are read back in the order of tags. Tags are random, so a branch for
+//! each comparison of two would be mispredicted half of the time.
 //!
 //! Invariant (H2): within a home, the order of tags is the order of positions, except for entries
 //! with equal tags. The scan sorts those itself, since their keys are needed.
