@@ -79,33 +79,28 @@ chunk({[Object | _] = Objects, Stamp, _, _} = Chunk, #fold{table = Tab, function
 chunk({[Object | _], _, _, _}, Fold, Acc) when is_tuple(Object) ->
     %% Calling it raises the error of an invalid function.
     key([Object], Fold, Acc);
-chunk({Keys, _, _, _} = Chunk, Fold, Acc) ->
-    keys(Keys, Acc, Chunk, Fold).
+chunk({Keys, Stamp, _, _} = Chunk, #fold{table = Tab} = Fold, Acc) ->
+    keys(Keys, Acc, Tab, Stamp, Chunk, Fold).
 
-%% Of a set or ordered_set.
+%% Of a set or ordered_set. If the table can't be read any more, reading the next chunk raises the
+%% error.
 objects([Object | Objects], Fun, Acc, Tab, Stamp, Chunk, Fold) ->
     Acc1 = Fun(Object, Acc),
-    case Objects =/= [] andalso is_unchanged(Tab, Stamp) of
-        true -> objects(Objects, Fun, Acc1, Tab, Stamp, Chunk, Fold);
-        false -> next(element(element(4, Chunk), Object), Chunk, Fold, Acc1)
+    case larder_nif:fold_holds(Tab, Stamp) of
+        true when Objects =/= [] -> objects(Objects, Fun, Acc1, Tab, Stamp, Chunk, Fold);
+        true when element(3, Chunk) =:= 0 -> Acc1;
+        _ -> next(element(element(4, Chunk), Object), Chunk, Fold, Acc1)
     end.
 
 %% Of a bag: the objects of a key are passed as they were at its turn.
-keys([[Object | _] = Objects | Keys], Acc, {_, Stamp, _, KeyPos} = Chunk,
-     #fold{table = Tab} = Fold) ->
+keys([[Object | _] = Objects | Keys], Acc, Tab, Stamp, Chunk, Fold) ->
     Acc1 = key(Objects, Fold, Acc),
-    case Keys =/= [] andalso is_unchanged(Tab, Stamp) of
-        true -> keys(Keys, Acc1, Chunk, Fold);
-        false -> next(element(KeyPos, Object), Chunk, Fold, Acc1)
+    case larder_nif:fold_holds(Tab, Stamp) of
+        true when Keys =/= [] -> keys(Keys, Acc1, Tab, Stamp, Chunk, Fold);
+        true when element(3, Chunk) =:= 0 -> Acc1;
+        _ -> next(element(element(4, Chunk), Object), Chunk, Fold, Acc1)
     end.
 
+key([Object], #fold{function = Fun}, Acc) when is_function(Fun, 2) -> Fun(Object, Acc);
 key(Objects, #fold{direction = forward, function = Fun}, Acc) -> lists:foldl(Fun, Acc, Objects);
 key(Objects, #fold{direction = backward, function = Fun}, Acc) -> lists:foldr(Fun, Acc, Objects).
-
-%% If the table no longer exists, reading the next chunk raises the error.
-is_unchanged(Tab, Stamp) ->
-    try
-        larder_nif:fold_holds(Tab, Stamp)
-    catch
-        error:{larder, _} -> false
-    end.

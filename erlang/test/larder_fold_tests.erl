@@ -96,6 +96,29 @@ change(Module, Tab, Key) ->
     Module:delete(Tab, Key * 3),
     Module:delete(Tab, Key - 4).
 
+%% What the function inserts after the last key of an ordered_set is passed, too, and if it deletes
+%% the table, the fold fails.
+changes_at_the_end_as_ets_test_() ->
+    [{lists:flatten(io_lib:format("~w ~w", [Type, Size])),
+      ?_assertEqual(changed_at_the_end(ets, Type, Size), changed_at_the_end(larder, Type, Size))}
+     || Type <- ?TYPES, Size <- [1, 2, 16, 17, 40]].
+
+changed_at_the_end(Module, Type, Size) ->
+    Tab = filled(Module, Type, Size),
+    Seen = Module:foldl(
+        fun({Key, _}, Keys) ->
+            [Module:insert(Tab, {Size + 1, new}) || Type =:= ordered_set, Key =:= Size],
+            [Key | Keys]
+        end, [], Tab),
+    Last = hd(Seen),
+    Delete = fun({Key, _}, _) -> Key =:= Last andalso Module:delete(Tab) end,
+    Fails = try
+                Module:foldl(Delete, x, Tab)
+            catch
+                error:Reason -> {error, Reason}
+            end,
+    {lists:sort(Seen), Fails, Module:info(Tab, size)}.
+
 %% What is in the table from beginning to end is seen once, while others come
 %% and go.
 stable_keys_are_seen_once_test_() ->

@@ -121,7 +121,7 @@ natives! {
     slice(Table, From, Count) => select::from_rank;
     fold_first(Table, Way) => traverse::fold_first;
     fold_next(Table, Way, Key, Stamp, Count) => traverse::fold_next;
-    fold_holds(Table, Stamp) => traverse::fold_holds;
+    fold_holds(Table, Stamp) => traverse::fold_holds or Failure;
     select_all(Table, Kind, Spec, Direction) => select::select_all;
     every(Table) => select::every;
     select_some(Table, Kind, Spec, Limit, Direction) => select::select_some;

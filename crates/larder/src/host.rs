@@ -99,7 +99,7 @@ pub use crate::programs::{Context, Program};
 #[cfg(feature = "matchspec")]
 #[cfg_attr(docsrs, doc(cfg(feature = "matchspec")))]
 pub use crate::scan::{CountJob, DeleteJob, Point, ReplaceJob, TakeJob};
-pub use crate::scan::{FoldChunk, Output, ScanStep, SelectJob, VisitObject};
+pub use crate::scan::{FoldChunk, Output, ScanStep, SelectJob, ShowObject};
 pub use crate::stored::{Stored, StoredKey};
 pub use crate::structures::{structures, Structure, StructureValue};
 pub use crate::table::{EngineTable, HostData, Info};
@@ -110,4 +110,4 @@ pub use crate::versions::{
 
 #[cfg(feature = "mimalloc")]
 pub use larder_index::Allocator;
-pub use larder_index::{Direction, Guard, MAX_KEYS_PER_LOOKUP};
+pub use larder_index::{pin, Direction, Guard, MAX_KEYS_PER_LOOKUP};

@@ -162,7 +162,7 @@ enum FromEdge {
 
 /// Compares two keys, which are mostly equal and short.
 #[inline(always)]
-fn same(a: &[u8], b: &[u8]) -> bool {
+pub(crate) fn same(a: &[u8], b: &[u8]) -> bool {
     // A key of `N` to `2 * N` bytes is equal to another of its length if both its beginning and
     // its end are. They may overlap.
     fn ends<const N: usize>(key: &[u8]) -> (Option<&[u8; N]>, Option<&[u8; N]>) {

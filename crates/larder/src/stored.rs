@@ -56,6 +56,19 @@ impl<'a> Stored<'a> {
         raw::view(self.key, &self.bytes[..self.len], self.keypos, self.plain)
     }
 
+    /// The key, if it is the index key, a term. It isn't in an ordered_set.
+    #[inline]
+    pub fn term_key(&self) -> Option<TermRef<'a>> {
+        object::term_key(self.key, self.bytes)
+    }
+
+    /// The key, for a caller who needs no more of the object. Unless the value begins with the
+    /// exact key, its first byte suffices.
+    #[inline]
+    pub fn into_key(self) -> StoredKey<'a> {
+        StoredKey(self)
+    }
+
     /// The key, if it is an integer in an ordered_set.
     #[cfg(feature = "serde")]
     #[inline]
@@ -114,13 +127,6 @@ impl<'a> Stored<'a> {
 pub struct StoredKey<'a>(Stored<'a>);
 
 impl<'a> StoredKey<'a> {
-    /// The key of an object. Unless its value begins with the exact key, the value's first byte
-    /// suffices.
-    #[inline]
-    pub(crate) fn of(object: Stored<'a>) -> Self {
-        StoredKey(object)
-    }
-
     /// The key, if it is an integer of 64 bits that the index key alone tells.
     #[inline]
     pub fn int(&self) -> Option<i64> {

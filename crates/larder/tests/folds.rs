@@ -4,9 +4,8 @@ mod kinds;
 
 use kinds::{table, KINDS};
 use larder::api::{Larder, Table};
-use larder::host::{with_local, EngineTable, FoldChunk};
+use larder::host::{with_local, EngineTable, FoldChunk, ShowObject, Stored};
 use larder::{Direction, Error};
-use larder_term::object::ObjectView;
 use larder_term::{term, Term};
 
 fn tables() -> [Table; 4] {
@@ -34,7 +33,7 @@ fn chunk(
     from: Option<&[u8]>,
     direction: Direction,
     count: usize,
-    show: &mut dyn FnMut(&ObjectView<'_>, bool),
+    show: &mut impl ShowObject,
 ) -> Result<FoldChunk, Error> {
     with_local(|local| {
         local.is_impatient = is_impatient;
@@ -57,10 +56,12 @@ fn folded_while(
 ) -> (Vec<Vec<i64>>, bool) {
     let mut all: Vec<Vec<i64>> = Vec::new();
     let mut from: Option<Vec<u8>> = None;
+    let mut was_last = false;
     loop {
         let mut rows: Vec<Vec<i64>> = Vec::new();
         let mut last = None;
-        let mut show = |object: &ObjectView<'_>, first| {
+        let mut show = |object: Stored<'_>, first: bool| {
+            let object = object.view();
             let number = |i| match object.element(i).map(|e| e.as_int()) {
                 Some(Some(n)) => n,
                 other => panic!("{other:?}"),
@@ -73,7 +74,10 @@ fn folded_while(
         };
         let from_key = from.as_deref();
         match chunk(table, is_impatient, from_key, direction, count, &mut show) {
-            Ok(_) => {}
+            Ok(chunk) => {
+                assert!(!was_last || last.is_none(), "{table:?} had more");
+                was_last = chunk.next == 0;
+            }
             Err(Error::Long) => return (all, true),
             Err(error) => panic!("{error}"),
         }
@@ -124,7 +128,7 @@ fn an_impatient_chunk_has_a_bound() {
     t.insert_all(&some(1).collect::<Vec<_>>()).unwrap();
     let view = snapshot.engine_table();
     let mut shown = 0;
-    let mut show = |_: &ObjectView<'_>, _| shown += 1;
+    let mut show = |_: Stored<'_>, _: bool| shown += 1;
     chunk(view, true, None, Direction::Forward, 256, &mut show).unwrap();
     assert!((1..=10).contains(&shown), "{shown}");
     let (all, is_long) = folded_while(view, true, Direction::Forward, 256);
@@ -156,6 +160,23 @@ fn chunks_of_any_size_show_everything_once() {
     }
 }
 
+/// A chunk that reaches the end of the table says so, and no other one.
+#[test]
+fn the_last_chunk_says_so() {
+    for t in tables() {
+        fill(&t, 20);
+        for direction in [Direction::Forward, Direction::Backward] {
+            let next = |count| {
+                let mut show = |_: Stored<'_>, _: bool| {};
+                let chunk = chunk(t.engine_table(), false, None, direction, count, &mut show);
+                chunk.unwrap().next
+            };
+            assert_eq!(next(100), 0, "{t:?}");
+            assert_ne!(next(10), 0, "{t:?}");
+        }
+    }
+}
+
 #[test]
 fn a_key_with_more_objects_than_a_leaf_stays_together() {
     let t = Larder::new().table("t").duplicate_bag().create().unwrap();
@@ -179,9 +200,16 @@ fn every_change_is_reported() {
         fill(&t, 10);
         let table = t.engine_table();
         let watch = || {
-            chunk(table, false, None, Direction::Forward, 5, &mut |_, _| {})
-                .unwrap()
-                .stamp
+            chunk(
+                table,
+                false,
+                None,
+                Direction::Forward,
+                5,
+                &mut |_: Stored<'_>, _: bool| {},
+            )
+            .unwrap()
+            .stamp
         };
         let before = watch();
         assert!(table.is_unchanged(before));
@@ -221,12 +249,26 @@ fn a_dropped_table_is_reported() {
     let t = larder.table("t").create().unwrap();
     fill(&t, 10);
     let table = std::sync::Arc::clone(t.engine_table());
-    let watched = chunk(&table, false, None, Direction::Forward, 5, &mut |_, _| {})
-        .unwrap()
-        .stamp;
+    let watched = chunk(
+        &table,
+        false,
+        None,
+        Direction::Forward,
+        5,
+        &mut |_: Stored<'_>, _: bool| {},
+    )
+    .unwrap()
+    .stamp;
     t.drop_table().unwrap();
     assert!(!table.is_unchanged(watched));
-    let again = chunk(&table, false, None, Direction::Forward, 5, &mut |_, _| {});
+    let again = chunk(
+        &table,
+        false,
+        None,
+        Direction::Forward,
+        5,
+        &mut |_: Stored<'_>, _: bool| {},
+    );
     assert!(matches!(again.err(), Some(Error::NoTable)));
 }
 
@@ -243,8 +285,8 @@ fn large_objects_end_a_chunk() {
                 .unwrap();
         }
         let (table, mut shown) = (t.engine_table(), 0);
-        let show = &mut |_: &ObjectView<'_>, _| shown += 1;
-        chunk(table, false, None, Direction::Forward, 10, show).unwrap();
+        let mut show = |_: Stored<'_>, _: bool| shown += 1;
+        chunk(table, false, None, Direction::Forward, 10, &mut show).unwrap();
         assert_eq!(shown, 2, "{t:?}");
     }
 }

@@ -15,9 +15,8 @@ use crate::time::cpu_each;
 use crate::time::workers::work;
 use crate::workload::{random, shuffled};
 use larder::api::Snapshot;
-use larder::host::with_local;
+use larder::host::{with_local, Stored};
 use larder_index::Direction;
-use larder_term::object::ObjectView;
 use std::time::{Duration, Instant};
 
 pub const STUDY: Plan = Plan {
@@ -141,7 +140,8 @@ impl EngineHandle<'_> {
             let before = rows;
             // Each batch begins behind the last key of the one before.
             let from = last.map(|key| self.encode_key(key));
-            let mut visit = |object: &ObjectView<'_>, _| {
+            let mut visit = |object: Stored<'_>, _: bool| {
+                let object = object.view();
                 rows += 1;
                 last = object.key().as_int().map(|key| key as u64);
                 let value = object.element(2).and_then(|e| e.as_int());

@@ -1,12 +1,13 @@
 //! The entries of one home, which a scan sorts.
 //!
 //! ```text
-//!  words    tag | outside | length | where it begins        len: how many words are used
+//!  words    one for each tag | twins ║ tag | outside | length | where it begins
 //! ```
 //!
-//! An entry is one word ([`PackedEntry`]), whose top byte is the tag. So a home is sorted by tags
-//! by comparing words. Tags are random, and a home has few entries. So a home is usually sorted
-//! without branches that depend on a tag, half of which would be mispredicted.
+//! `len` is the number of entries. An entry is one word ([`PackedEntry`]), whose top byte is the
+//! tag. A home has few entries, and mostly no two with the same tag. So each word is put in the
+//! place of its tag, and they are read back in the order of tags. Tags are random, so a branch for
+//! each comparison of two would be mispredicted half of the time.
 //!
 //! Invariant (H2): within a home, the order of tags is the order of positions, except for entries
 //! with equal tags. The scan sorts those itself, since their keys are needed.
@@ -14,8 +15,10 @@
 use super::shape::{OUTSIDE, TAG};
 use smallvec::{smallvec, SmallVec};
 
-/// A home of at most this number of entries is sorted by ranks.
-const RANKED: usize = 16;
+/// The number of tags.
+const TAGS: usize = 64;
+/// The number of words before those of the group: one for each tag, and twins.
+const BEFORE: usize = 2 * TAGS;
 
 /// An entry in the batch's bytes, packed in one word. Words are in the order of tags.
 ///
@@ -53,11 +56,13 @@ impl PackedEntry {
 
 /// Entries of a bucket or of a home, as the words of [`PackedEntry`].
 ///
-/// There are always at least `MOST` words, of which the first `len` are used. So an entry can be
-/// written before it is known whether it is needed.
+/// There are always at least `MOST` words after those before, of which the first `len` are
+/// used. So an entry can be written before it is known whether it is needed.
 pub(super) struct Group {
     pub(super) words: Vec<u64>,
     pub(super) len: usize,
+    /// All words that were written since `begin`, combined by "or".
+    any: u64,
 }
 
 impl Group {
@@ -66,16 +71,88 @@ impl Group {
 
     pub(super) fn new(mut words: Vec<u64>) -> Self {
         // All entries of a bucket fit without a bounds check, even if its count is torn.
-        words.resize(words.len().max(Group::MOST), 0);
-        Group { words, len: 0 }
+        words.resize(words.len().max(BEFORE + Group::MOST), 0);
+        Group {
+            words,
+            len: 0,
+            any: 0,
+        }
+    }
+
+    /// Replaces the group by those entries of a bucket that are wanted. There are `MOST` at most.
+    #[inline(always)]
+    pub(super) fn set(&mut self, entries: impl Iterator<Item = (PackedEntry, bool)>) {
+        // A branch on what is wanted couldn't be predicted. So write each entry, and advance only
+        // if it is wanted; otherwise the next one overwrites it.
+        let (words, mut kept, mut any) = (&mut self.words[BEFORE..BEFORE + Group::MOST], 0, 0);
+        for (entry, wanted) in entries {
+            words[kept] = entry.0;
+            any |= entry.0;
+            kept += usize::from(wanted);
+        }
+        (self.len, self.any) = (kept, any);
     }
 
     pub(super) fn push(&mut self, word: u64) {
-        match self.words.get_mut(self.len) {
+        match self.words.get_mut(BEFORE + self.len) {
             Some(place) => *place = word,
             None => self.words.push(word),
         }
         self.len += 1;
+        self.any |= word;
+    }
+
+    /// Whether there may be an outside object among the entries.
+    #[inline]
+    pub(super) fn may_be_outside(&self) -> bool {
+        PackedEntry(self.any).outside()
+    }
+
+    /// Sorts the entries by their tags. Returns whether two have the same.
+    #[inline]
+    pub(super) fn sort(&mut self) -> bool {
+        let (by_tag, others) = self.words.split_at_mut(TAGS);
+        let (twins, group) = others.split_at_mut(TAGS);
+        let group = &mut group[..self.len];
+        if group.len() > TAGS {
+            // Hashes are much alike.
+            group.sort_unstable();
+            return true;
+        }
+        // Bit `t` is set if there is an entry with tag `t`. If another one takes its place, it
+        // becomes a twin.
+        let (mut tags, mut count) = (0u64, 0);
+        for &word in &*group {
+            let tag = usize::from(PackedEntry(word).tag()) % TAGS;
+            twins[count % TAGS] = std::mem::replace(&mut by_tag[tag], word);
+            count += (tags >> tag & 1) as usize;
+            tags |= 1 << tag;
+        }
+        let Some(twins) = twins.get(..count).filter(|twins| !twins.is_empty()) else {
+            for place in group {
+                *place = by_tag[tags.trailing_zeros() as usize % TAGS];
+                tags &= tags.wrapping_sub(1);
+            }
+            return false;
+        };
+        merge(group, by_tag, tags, twins);
+        true
+    }
+}
+
+/// Writes the entries with these tags, each followed by its twins.
+#[inline(never)]
+fn merge(group: &mut [u64], by_tag: &[u64], mut tags: u64, twins: &[u64]) {
+    let mut places = group.iter_mut();
+    while tags != 0 {
+        let word = by_tag[tags.trailing_zeros() as usize];
+        tags &= tags - 1;
+        let same = |twin: &&u64| PackedEntry(**twin).tag() == PackedEntry(word).tag();
+        let words = [word].into_iter().chain(twins.iter().filter(same).copied());
+        // A place is taken only if there is a word for it.
+        words
+            .zip(&mut places)
+            .for_each(|(word, place)| *place = word);
     }
 }
 
@@ -83,14 +160,14 @@ impl std::ops::Deref for Group {
     type Target = [u64];
     #[inline]
     fn deref(&self) -> &[u64] {
-        &self.words[..self.len]
+        &self.words[BEFORE..BEFORE + self.len]
     }
 }
 
 impl std::ops::DerefMut for Group {
     #[inline]
     fn deref_mut(&mut self) -> &mut [u64] {
-        &mut self.words[..self.len]
+        &mut self.words[BEFORE..BEFORE + self.len]
     }
 }
 
@@ -135,45 +212,6 @@ impl DisplacedEntries {
     }
 }
 
-/// Sorts entries by their tags. Whether two have the same.
-#[inline]
-pub(super) fn sort(group: &mut [u64]) -> bool {
-    // A home has few entries, unless hashes are much alike.
-    if group.len() > RANKED {
-        group.sort_unstable();
-    } else {
-        sort_few(group);
-    }
-    // The tag is the word's top byte, whose two highest bits are clear. All pairs are looked at,
-    // without a branch for each.
-    let tags = |pair: &[u64]| (pair[0] ^ pair[1]) >> 56;
-    group
-        .windows(2)
-        .fold(false, |tie, pair| tie | (tags(pair) == 0))
-}
-
-/// Sorts a few entries by their tags: each goes to the index that is its rank. Tags are random, so
-/// a branch for each comparison would be mispredicted half of the time.
-#[inline]
-fn sort_few(group: &mut [u64]) {
-    let (mut keys, mut words) = ([i16::MAX; RANKED], [0; RANKED]);
-    for (i, &word) in group.iter().enumerate() {
-        // Six bits of tag and four of index: no two keys are alike, so ranks are a permutation.
-        (keys[i], words[i]) = ((word >> 56 << 4) as i16 | i as i16, word);
-    }
-    let mut ranks = [0i16; RANKED];
-    for &other in &keys[..group.len()] {
-        // Always all lanes, so that it is vector code. Unused keys are the greatest, and their
-        // ranks are not read.
-        for (rank, &key) in ranks.iter_mut().zip(&keys) {
-            *rank += i16::from(other < key);
-        }
-    }
-    for i in 0..group.len() {
-        group[ranks[i] as usize] = words[i];
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -181,17 +219,21 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_home_is_sorted_by_tags(tags in prop::collection::vec(0..64u64, 0..40)) {
+        fn a_home_is_sorted_by_tags(tags in prop_oneof![
+            prop::collection::vec(0..64u64, 0..40),
+            prop::collection::hash_set(0..64u64, 0..=64).prop_map(Vec::from_iter),
+        ]) {
             let found = |(i, tag): (usize, u64)| tag << 56 | (i as u64 * 7 % 41);
-            let mut group: Vec<u64> = tags.iter().copied().enumerate().map(found).collect();
-            let (mut all, mut wanted) = (group.clone(), tags);
-            let tie = sort(&mut group);
+            let mut all: Vec<u64> = tags.iter().copied().enumerate().map(found).collect();
+            let (mut group, mut wanted) = (Group::new(Vec::new()), tags);
+            group.set(all.iter().map(|&word| (PackedEntry(word), true)));
+            let tie = group.sort();
             wanted.sort_unstable();
             prop_assert_eq!(tie, wanted.windows(2).any(|pair| pair[0] == pair[1]));
             prop_assert_eq!(group.iter().map(|word| word >> 56).collect::<Vec<_>>(), wanted);
             group.sort_unstable();
             all.sort_unstable();
-            prop_assert_eq!(group, all);
+            prop_assert_eq!(&group[..], &all[..]);
         }
 
         #[test]

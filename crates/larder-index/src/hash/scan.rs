@@ -37,7 +37,7 @@
 use super::key_rule::{KeyProperties, KeyRule};
 use super::plain::{self, SlotBody};
 use super::shape::{Probe, Shape, DISPLACED, HASH_BITS, OUTSIDE};
-use crate::hash::group::{sort, DisplacedEntries, Group, PackedEntry};
+use crate::hash::group::{DisplacedEntries, Group, PackedEntry};
 use crate::hash::leaf::HashView;
 use crate::hash::successor::LowerBound;
 use crate::hash::HashOrder;
@@ -348,7 +348,7 @@ impl<'g, R: KeyRule> Reader<'_, 'g, R> {
         batch.entries.reserve(self.view.count().min(limit));
         // If the whole leaf was copied, assign all displaced entries to their homes in one pass.
         let displaced = self.displaced(batch, group)?;
-        'homes: loop {
+        loop {
             // (3) Collect the entries of this home, sorted.
             let bound = (at == home).then_some(tag);
             self.collect(at, bound, &displaced, &mut copied, batch, group)?;
@@ -356,10 +356,10 @@ impl<'g, R: KeyRule> Reader<'_, 'g, R> {
             if !self.forward {
                 group.reverse();
             }
-            let group = || group.iter().map(|&found| PackedEntry(found));
             // Prefetch outside objects. Mostly there are none, which one branch finds out.
-            if group().fold(false, |any, found| any | found.outside()) {
-                for found in group().filter(|found| found.outside()) {
+            if group.may_be_outside() {
+                let found = group.iter().map(|&found| PackedEntry(found));
+                for found in found.filter(|found| found.outside()) {
                     self.handle(found, batch).prefetch();
                 }
             }
@@ -368,11 +368,9 @@ impl<'g, R: KeyRule> Reader<'_, 'g, R> {
                 let entry = batch.entries.len();
                 batch.homes.begin(self.shape, at, entry, 0);
             }
-            for found in group() {
-                if batch.entries.len() >= limit {
-                    ended = LeafEnd::Batch;
-                    break 'homes;
-                }
+            let room = limit - batch.entries.len();
+            let fit = group.len().min(room);
+            for found in group[..fit].iter().map(|&found| PackedEntry(found)) {
                 if found.outside() {
                     // The version is validated before the handle is followed. The epoch then
                     // keeps the object alive.
@@ -384,6 +382,10 @@ impl<'g, R: KeyRule> Reader<'_, 'g, R> {
                     let entry = BatchEntry::copied(from + key.start, from + key.end, end);
                     batch.entries.push(entry);
                 }
+            }
+            if fit < group.len() {
+                ended = LeafEnd::Batch;
+                break;
             }
             match self.next_home(at) {
                 Some(next) => at = next,
@@ -423,7 +425,7 @@ impl<'g, R: KeyRule> Reader<'_, 'g, R> {
         }
         // Sort by tags, which are in the order of hashes (H2). If tags are equal, hashes and keys
         // decide.
-        if sort(group) {
+        if group.sort() {
             self.sort_ties(group, batch)?;
         }
         Ok(())
@@ -433,14 +435,11 @@ impl<'g, R: KeyRule> Reader<'_, 'g, R> {
     /// [`DISPLACED`], or those that are at home, if it is 0.
     #[inline(always)]
     fn sift(&self, offset: usize, displaced: u16, batch: &Batch, group: &mut Group) {
-        // A branch on the flag couldn't be predicted. So write each entry, and advance only if it
-        // is wanted; otherwise the next one overwrites it.
-        let (words, mut kept) = (&mut group.words[..Group::MOST], 0);
-        for SlotBody { slot, from, end } in plain::slot_entries(&batch.bytes, offset, self.shape) {
-            words[kept] = PackedEntry::new(slot, from, end).0;
-            kept += usize::from(slot & DISPLACED == displaced);
-        }
-        group.len = kept;
+        let entries = plain::slot_entries(&batch.bytes, offset, self.shape);
+        group.set(entries.map(|SlotBody { slot, from, end }| {
+            let wanted = slot & DISPLACED == displaced;
+            (PackedEntry::new(slot, from, end), wanted)
+        }));
     }
 
     /// The displaced entries of the leaf by their homes, if the whole leaf was copied.

@@ -57,6 +57,8 @@ pub struct PausedScan {
 pub enum Job {
     /// A select of all results.
     All(SelectJob),
+    /// All objects.
+    Every(SelectJob),
     /// The objects from a rank on.
     Ranks(SelectJob),
     /// A select with a limit, and the other elements of its continuation.
@@ -84,7 +86,9 @@ impl Job {
             Job::Delete(job) => job.is_long(),
             Job::Take(job) => job.is_long(),
             Job::Replace(job) => job.is_long(),
-            Job::Build(_) | Job::Index(_) | Job::IndexLimited(..) | Job::Over => false,
+            Job::Every(_) | Job::Build(_) | Job::Index(_) | Job::IndexLimited(..) | Job::Over => {
+                false
+            }
         }
     }
 
@@ -96,7 +100,7 @@ impl Job {
         sink: &mut dyn FnMut(Output<'_>),
     ) -> Result<ScanStep, larder::Error> {
         let step = match self {
-            Job::All(job) | Job::Ranks(job) | Job::Limited(job, _) => {
+            Job::All(job) | Job::Every(job) | Job::Ranks(job) | Job::Limited(job, _) => {
                 return job.step(budget, context, sink)
             }
             Job::Index(job) | Job::IndexLimited(job, _) => return job.step(budget, context, sink),
@@ -305,7 +309,7 @@ pub fn every(call: &Call<'_>) -> Reply {
         &table,
         table.each(caller_id(call), Direction::Backward),
     )?;
-    begin(call, table, CallerContext::none(), Job::All(job))
+    begin(call, table, CallerContext::none(), Job::Every(job))
 }
 
 /// slice(Table, From, Count), the function of Larder: the page of Count objects from a rank on.
@@ -564,19 +568,31 @@ fn run(
 ) -> Result<SliceOutcome, larder::Error> {
     // One object for each key: the scan runs against the requested direction, so each result is put
     // in front of the earlier ones, and the list is in order when it ends.
-    if matches!(job, Job::All(_)) && scan.table.kind().is_unique() {
-        let step = step_or_help(scan, job, budget, &mut |output| {
+    let in_front = matches!(job, Job::All(_) | Job::Every(_)) && scan.table.kind().is_unique();
+    let mut list = ListBuilder::new(&call.heap);
+    let step = match &mut *job {
+        Job::Every(job) => job.step_each(budget, |object| {
+            let place = match in_front {
+                true => in_front_of(call, &mut found),
+                false => list.next(),
+            };
+            decode::found(&call.heap, object, place);
+        }),
+        // The surroundings, such as `self()`, were read by the first slice.
+        job if in_front => job.step(budget, &scan.caller.context(), &mut |output| {
             found = cons(call, word(call, &output), found);
-        })?;
+        }),
+        job => job.step(budget, &scan.caller.context(), &mut |output| {
+            fill(call, &output, list.next())
+        }),
+    };
+    let step = or_help(scan, step, budget)?;
+    if in_front {
         return Ok(match step {
             ScanStep::More => SliceOutcome::More(found),
             _ => SliceOutcome::Result(found),
         });
     }
-    let mut list = ListBuilder::new(&call.heap);
-    let step = step_or_help(scan, job, budget, &mut |output| {
-        fill(call, &output, list.next())
-    })?;
     if step == ScanStep::More {
         return Ok(SliceOutcome::More(reversed(call, list.list(), found)));
     }
@@ -595,7 +611,9 @@ fn run(
         Job::Delete(job) => return Ok(SliceOutcome::Result(number(call, job.count()))),
         Job::Replace(job) => return Ok(SliceOutcome::Result(number(call, job.count()))),
         Job::Build(_) => return Ok(SliceOutcome::Result(atoms::TRUE.word())),
-        Job::All(_) | Job::Ranks(_) | Job::Take(_) | Job::Index(_) | Job::Over => None,
+        Job::All(_) | Job::Every(_) | Job::Ranks(_) | Job::Take(_) | Job::Index(_) | Job::Over => {
+            None
+        }
     };
     // If all is in one slice, the list is in order.
     Ok(SliceOutcome::Result(match (next, found == layout::NIL) {
@@ -610,16 +628,15 @@ fn run(
     }))
 }
 
-/// Runs a slice of a job. If a list batch stops it, the results so far are kept, the rest of the
-/// slice is spent on helping with the batch, and the next slice continues at the same point.
-fn step_or_help(
+/// How a slice of a job has ended. If a list batch has stopped it, the results so far are kept, the
+/// rest of the slice is spent on helping with the batch, and the next slice continues at the same
+/// point.
+fn or_help(
     scan: &ScanCall,
-    job: &mut Job,
+    step: Result<ScanStep, larder::Error>,
     budget: &mut Budget,
-    sink: &mut dyn FnMut(Output<'_>),
 ) -> Result<ScanStep, larder::Error> {
-    // The surroundings, such as `self()`, were read by the first slice.
-    match job.step(budget, &scan.caller.context(), sink) {
+    match step {
         Err(larder::Error::Busy) => {
             scan.table.help_batch(budget);
             Ok(ScanStep::More)
@@ -646,6 +663,15 @@ fn fill(call: &Call<'_>, output: &Output<'_>, slot: Slot) {
         Output::Object(object) => decode::object_at(&call.heap, object, slot),
         Output::Term(term) => decode::term_at(&call.heap, *term, slot),
     }
+}
+
+/// Puts a cell in front of a list. Returns the slot of its head.
+#[inline(always)]
+fn in_front_of(call: &Call<'_>, list: &mut Word) -> Slot {
+    let (cell, head, tail) = call.heap.open_cell();
+    tail.fill(*list);
+    *list = cell;
+    head
 }
 
 fn cons(call: &Call<'_>, head: Word, tail: Word) -> Word {

@@ -3,16 +3,15 @@
 use super::select;
 use super::single::{report, spend, spend_bytes, with_key, ResultTerms};
 use crate::call::{boolean, Call, Raise, Reply, BADARG};
+use crate::heap::{Heap, ListBuilder};
 use crate::layout;
 use crate::sys::*;
 use crate::tables::{self, caller_id, lazy_caller_id, natural, reply_or_raise};
 use crate::terms::atoms;
 use crate::terms::decode;
 use larder::host::{
-    Direction, EngineTable, Error, FoldChunk, Local, Slot, Stamp, Stored, StoredKey,
+    Direction, EngineTable, Error, FoldChunk, Local, ShowObject, Slot, Stamp, Stored, StoredKey,
 };
-use larder_term::object::ObjectView;
-use smallvec::SmallVec;
 use std::sync::Arc;
 
 /// Steps from the edge of a table, or from the call's key, to the next key. `go` takes the step,
@@ -73,25 +72,6 @@ fn check_start(call: &Call<'_>, table: &Arc<EngineTable>) -> Result<(), Raise> {
     Ok(())
 }
 
-/// A key that was found.
-#[inline(always)]
-fn found_key(call: &Call<'_>, key: StoredKey<'_>) -> Word {
-    // An integer is made directly, without the decoder, and so are most binaries.
-    if let Some(n) = key.int() {
-        return call.int(n);
-    }
-    other_key(call, key)
-}
-
-/// As `found_key`, for a key that isn't an integer.
-#[inline(never)]
-fn other_key(call: &Call<'_>, key: StoredKey<'_>) -> Word {
-    match key.binary() {
-        Some(bytes) => call.heap.binary(bytes, bytes.len()),
-        None => decode::term(&call.heap, key.term()),
-    }
-}
-
 /// Returns the first key, the last one, or the one next to the call's key.
 #[inline(always)]
 fn to_key(call: &Call<'_>, from_key: bool, direction: Direction) -> Reply {
@@ -99,7 +79,7 @@ fn to_key(call: &Call<'_>, from_key: bool, direction: Direction) -> Reply {
         // If there is no next key, nobody calls `visit`.
         let mut found = atoms::END_OF_TABLE.word();
         let mut visit = |key: StoredKey<'_>| {
-            found = found_key(call, key);
+            found = decode::found_key(&call.heap, key);
             // A traversal doesn't continue from '$end_of_table', even if that is a key.
             let known = layout::is_immediate(found) && found != atoms::END_OF_TABLE.word();
             if known {
@@ -243,7 +223,7 @@ pub fn fold_next(call: &Call<'_>) -> Reply {
 /// chunk was read.
 pub fn fold_holds(call: &Call<'_>) -> Reply {
     tables::with(call, call.args[0], |table| {
-        reply_or_raise(call, table, table.check_read(caller_id(call)))?;
+        reply_or_raise(call, table, table.check_read(lazy_caller_id(call)))?;
         Ok(boolean(table.is_unchanged(stamp(call.args[1])?)))
     })
 }
@@ -255,7 +235,7 @@ fn stamp(word: Word) -> Result<Stamp, Raise> {
 
 /// Reads a chunk of a fold: {Objects, Stamp, Count, KeyPos}. `Objects` is a list of objects; in a
 /// bag, a list of lists of all objects of a key; [] at the end. `Count` and `Stamp` are arguments
-/// of the next call.
+/// of the next call. `Count` is 0 if there are no more objects, as long as the table is the same.
 fn fold(
     call: &Call<'_>,
     table: &Arc<EngineTable>,
@@ -265,43 +245,65 @@ fn fold(
 ) -> Reply {
     tables::off_scheduler(call, table.counts_slowly())?;
     let direction = select::direction(call.args[1]);
-    let mut shown = ResultTerms::new(call);
-    // In a bag, `firsts` has where the objects of each key begin.
-    let mut firsts: SmallVec<[usize; 32]> = SmallVec::new();
-    let unique = table.kind().is_unique();
-    let mut bytes = 0;
-    let mut show = |object: &ObjectView<'_>, first: bool| {
-        if first && !unique {
-            firsts.push(shown.words().len());
-        }
-        bytes += object.others_bytes().len();
-        shown.object(object);
-    };
+    let mut shown = ShownObjects::new(&call.heap, table.kind().is_unique());
     let step = pausing_on_scheduler(call, local, |local| {
-        table.fold(local, caller_id(call), key, direction, count, &mut show)
+        table.fold(local, caller_id(call), key, direction, count, &mut shown)
     });
     let FoldChunk { stamp, next } = reply_or_raise(call, table, step)?;
-    let words = shown.words();
-    spend(call, words.len());
-    spend_bytes(call, local, bytes);
-    // A set has one object for each key, so the list is flat.
-    let objects = if unique {
-        call.list(words)
-    } else {
-        let ends = firsts.iter().skip(1).copied().chain([words.len()]);
-        let keys: SmallVec<[Word; 32]> = firsts
-            .iter()
-            .zip(ends)
-            .map(|(&from, to)| call.list(&words[from..to]))
-            .collect();
-        call.list(&keys)
-    };
+    spend(call, shown.count);
+    spend_bytes(call, local, shown.bytes);
     Ok(call.tuple(&[
-        objects,
+        shown.list.list(),
         call.int(stamp.word() as i64),
         call.int(next as i64),
         call.int(table.keypos() as i64),
     ]))
+}
+
+/// The objects of a chunk.
+struct ShownObjects<'h> {
+    /// The objects; in a bag, the lists of the objects of each key.
+    list: ListBuilder<'h>,
+    /// In a bag, the objects of the last key.
+    of_key: ListBuilder<'h>,
+    /// Whether each key has one object, so that the list is flat.
+    unique: bool,
+    count: usize,
+    bytes: usize,
+}
+
+impl<'h> ShownObjects<'h> {
+    fn new(heap: &'h Heap, unique: bool) -> Self {
+        ShownObjects {
+            list: ListBuilder::new(heap),
+            of_key: ListBuilder::new(heap),
+            unique,
+            count: 0,
+            bytes: 0,
+        }
+    }
+}
+
+impl ShowObject for ShownObjects<'_> {
+    /// Adds an object.
+    #[inline(always)]
+    fn object(&mut self, object: Stored<'_>, first: bool) {
+        let heap = self.list.heap();
+        let place = if self.unique {
+            self.list.next()
+        } else if first {
+            // The list of a key is in its place before it is complete.
+            self.of_key = ListBuilder::new(heap);
+            let place = self.of_key.next();
+            self.list.next().fill(self.of_key.list());
+            place
+        } else {
+            self.of_key.next()
+        };
+        self.count += 1;
+        self.bytes += object.size();
+        decode::found(heap, object, place);
+    }
 }
 
 /// slot(Table, I) -> [Object] | '$end_of_table'.

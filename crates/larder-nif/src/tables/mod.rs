@@ -8,7 +8,7 @@ use crate::call::{self, Call, Raise, BADARG};
 use crate::layout;
 use crate::sys::*;
 use crate::terms::atoms;
-use larder::host::{Budget, EngineTable, Error, Local, OwnerId};
+use larder::host::{Budget, EngineTable, Error, Guard, Local, OwnerId};
 use owners::ENGINE;
 use std::sync::Arc;
 
@@ -34,15 +34,24 @@ pub fn with<R>(
     id: Word,
     f: impl FnOnce(&Arc<EngineTable>) -> Result<R, Raise>,
 ) -> Result<R, Raise> {
-    // A named table is found by its name. The epoch is pinned while `f` runs.
-    if layout::is_atom(id) {
-        let name = atoms::from_word(call.env, id);
-        return ENGINE
-            .with_named(name, f)
-            .unwrap_or(Err(Raise::Cause(atoms::ID)));
-    }
+    let mut guard = None;
+    f(table_of(call, id, &mut guard, larder::host::pin)?)
+}
+
+/// The table of an id. If it is named, the epoch is pinned while the guard lives.
+#[inline(always)]
+fn table_of<'t>(
+    call: &'t Call<'_>,
+    id: Word,
+    guard: &'t mut Option<Guard>,
+    pin: impl FnOnce() -> Guard,
+) -> Result<&'t Arc<EngineTable>, Raise> {
+    // References come first: they are more common than names.
     match TABLES.get(call, id) {
-        Some(table) => f(&table.0),
+        Some(table) => Ok(&table.0),
+        None if layout::is_atom(id) => ENGINE
+            .named(atoms::from_word(call.env, id), guard.insert(pin()))
+            .ok_or(Raise::Cause(atoms::ID)),
         // This includes references that are not those of tables.
         None => Err(Raise::Cause(atoms::TYPE)),
     }
@@ -57,20 +66,9 @@ pub fn with_local<R>(
 ) -> Result<R, Raise> {
     let id = call.args[0];
     larder::host::with_local(|local| {
-        let guard;
-        // References come first: they are more common than names.
-        let table = match TABLES.get(call, id) {
-            Some(table) => &table.0,
-            None if layout::is_atom(id) => {
-                // The guard lives until `f` has returned, and so does the table.
-                guard = local.pin();
-                ENGINE
-                    .named(atoms::from_word(call.env, id), &guard)
-                    .ok_or(Raise::Cause(atoms::ID))?
-            }
-            // This includes references that are not those of tables.
-            None => return Err(Raise::Cause(atoms::TYPE)),
-        };
+        // The guard lives until `f` has returned, and so does the table.
+        let mut guard = None;
+        let table = table_of(call, id, &mut guard, || local.pin())?;
         f(table, local)
     })
 }

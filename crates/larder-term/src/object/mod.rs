@@ -40,7 +40,7 @@ use sized::close;
 pub use sized::{Prefix, LONG};
 pub use view::{
     beside_key, binary_key, has_exact_key, has_same_element, int_key, ordered_binary, ordered_int,
-    ObjectElements, ObjectKey, ObjectView, UnopenedObject,
+    term_key, ObjectElements, ObjectKey, ObjectView, UnopenedObject,
 };
 
 use crate::blob::{self, Handles};

@@ -162,6 +162,15 @@ pub fn ordered_int(index_key: &[u8], value: &[u8]) -> Option<i64> {
     order_key::to_int(index_key)
 }
 
+/// The key of an object, if it is the index key, a term.
+#[inline]
+pub fn term_key<'k>(index_key: &'k [u8], value: &[u8]) -> Option<TermRef<'k>> {
+    match key_flags(value) {
+        0 if !index_key.is_empty() => Some(TermRef::within(index_key)),
+        _ => None,
+    }
+}
+
 /// The key of an object, if it is an integer of 64 bits that the index key alone tells: a term, or
 /// an order key.
 #[inline]

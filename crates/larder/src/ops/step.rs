@@ -106,7 +106,7 @@ impl EngineTable {
         direction: Direction,
         mut visit: impl FnMut(StoredKey<'_>) -> u64,
     ) -> Result<bool, Error> {
-        let visit = |object: Stored<'_>| visit(StoredKey::of(object));
+        let visit = |object: Stored<'_>| visit(object.into_key());
         self.step_to(local, who, from, direction, WantedPart::Key, visit)
     }
 
@@ -190,7 +190,7 @@ impl EngineTable {
         }
         // The next entry of the batch, if the table or the leaf hasn't changed.
         let next = self.read_ahead(&mut local.read_ahead)?;
-        let mut visit = |object: Stored<'_>| visit(StoredKey::of(object));
+        let mut visit = |object: Stored<'_>| visit(object.into_key());
         let shown = self.show(next, &mut local.plain, &mut visit);
         Some(note_shown(&mut local.read_ahead, shown))
     }

@@ -16,11 +16,12 @@ use crate::error::Error;
 use crate::ids::OwnerId;
 use crate::local::Local;
 use crate::ops::Operation;
-use crate::raw;
+use crate::read_ahead::same;
 use crate::scan::select::PREFETCH_DISTANCE;
+use crate::stored::Stored;
 use crate::table::EngineTable;
 use larder_index::{Batch, Direction, Key, Start, Values};
-use larder_term::object::{self, ObjectView};
+use larder_term::object;
 
 /// A chunk ends when its objects take this number of bytes.
 const CHUNK_BYTES: usize = 16 << 10;
@@ -30,8 +31,18 @@ const CHUNK_OBJECTS: usize = 256;
 /// about a millisecond.
 const CHUNK_LEFT_OUT: usize = 2048;
 
-/// Called with each object of a chunk, and whether it is the first of its key.
-pub type VisitObject<'f> = dyn FnMut(&ObjectView<'_>, bool) + 'f;
+/// The consumer of the objects of a chunk.
+pub trait ShowObject {
+    /// Called with each object, which isn't opened yet, and whether it is the first of its key.
+    fn object(&mut self, object: Stored<'_>, first: bool);
+}
+
+impl<F: FnMut(Stored<'_>, bool)> ShowObject for F {
+    #[inline]
+    fn object(&mut self, object: Stored<'_>, first: bool) {
+        self(object, first);
+    }
+}
 
 /// What [`EngineTable::fold`] returns about a chunk that it has shown.
 #[derive(Clone, Copy, Debug)]
@@ -40,24 +51,27 @@ pub struct FoldChunk {
     pub stamp: Stamp,
     /// The number of objects that the next chunk should have if the table doesn't change. Chunks
     /// grow until they are full: a scan copies all objects that it is asked for, so it is asked for
-    /// no more than will be shown.
+    /// no more than will be shown. 0 if there is no next one: the chunk has the last object, or
+    /// none.
     pub next: usize,
 }
 
-/// The rest of the budget of a chunk.
+/// What a chunk has so far, and what it may have.
 struct ChunkBudget {
     /// The number of objects that the chunk was to have.
     count: usize,
     objects: usize,
     bytes: usize,
+    /// The rest of the entries that the index may leave out.
     left_out: usize,
 }
 
 impl ChunkBudget {
     /// Counts an object.
+    #[inline(always)]
     fn take(&mut self, bytes: usize) {
-        self.objects = self.objects.saturating_sub(1);
-        self.bytes = self.bytes.saturating_sub(bytes);
+        self.objects += 1;
+        self.bytes += bytes;
     }
 
     /// Counts the entries that the index has left out, if the caller is impatient.
@@ -68,18 +82,23 @@ impl ChunkBudget {
     }
 
     fn is_begun(&self) -> bool {
-        self.objects < self.count
+        self.objects > 0
     }
 
+    #[inline(always)]
     fn is_over(&self) -> bool {
-        self.objects == 0 || self.bytes == 0 || self.left_out == 0 && self.is_begun()
+        let is_full = self.objects >= self.count || self.bytes >= CHUNK_BYTES;
+        is_full || self.left_out == 0 && self.is_begun()
+    }
+
+    /// The number of objects that the rest of the chunk may have.
+    fn left(&self) -> usize {
+        self.count.saturating_sub(self.objects)
     }
 
     /// The number of objects for the next chunk.
     fn next(&self) -> usize {
-        let shown = self.count - self.objects;
-        let bytes = CHUNK_BYTES - self.bytes;
-        let fit = (CHUNK_BYTES * shown).checked_div(bytes);
+        let fit = (CHUNK_BYTES * self.objects).checked_div(self.bytes);
         let most = fit.map_or(CHUNK_OBJECTS, |fit| fit.clamp(1, CHUNK_OBJECTS));
         self.count.saturating_mul(4).min(most)
     }
@@ -112,7 +131,7 @@ impl EngineTable {
         from: Option<&[u8]>,
         direction: Direction,
         count: usize,
-        show: &mut VisitObject<'_>,
+        show: &mut impl ShowObject,
     ) -> Result<FoldChunk, Error> {
         self.may_read(who)?;
         let guard = larder_index::pin();
@@ -125,8 +144,8 @@ impl EngineTable {
         let count = count.max(1);
         let mut wanted = ChunkBudget {
             count,
-            objects: count,
-            bytes: CHUNK_BYTES,
+            objects: 0,
+            bytes: 0,
             left_out: CHUNK_LEFT_OUT,
         };
         let mut buffers = ThreadBuffers::new();
@@ -137,35 +156,29 @@ impl EngineTable {
             position,
             ..
         } = &mut *buffers;
-        let is_whole = batch.lend(|batch| {
+        let (is_whole, is_last) = batch.lend(|batch| {
             let mut s = FoldBuffers {
                 batch,
                 plain,
                 values,
                 position,
             };
-            s.batch.want = wanted.objects;
+            s.batch.want = count;
             s.batch.may_pause = local.is_impatient;
             match from {
                 None => op.store.index.scan(&guard, Start::Edge, direction, s.batch),
                 // The key itself was shown by the last chunk.
                 Some(key) => s.go_past(&op, self.key(key), direction),
             }
-            // The objects of a bag's key are shown together, so that a chunk never ends between
-            // them.
-            if self.kind().is_unique() {
-                self.show_each(&op, &mut s, direction, &mut wanted, show);
-            } else {
-                self.show_keys(&op, &mut s, &mut wanted, show);
-            }
+            let is_last = self.show_objects(&op, &mut s, direction, &mut wanted, show);
             let has_paused = s.batch.is_empty() && !s.batch.done;
             s.batch.may_pause = false;
-            !has_paused || wanted.is_begun()
+            (!has_paused || wanted.is_begun(), is_last)
         });
         if !is_whole {
             return Err(Error::Long);
         }
-        let next = wanted.next();
+        let next = if is_last { 0 } else { wanted.next() };
         Ok(FoldChunk { stamp, next })
     }
 
@@ -177,91 +190,83 @@ impl EngineTable {
         self.changes.holds(stamp)
     }
 
-    /// Shows the entries of a batch, and of the following ones. Each is the only one of its key.
-    fn show_each<'g>(
+    /// Shows the entries of a batch, and of the following ones. Returns whether the last one of the
+    /// table was shown.
+    #[inline]
+    fn show_objects<'g>(
         &self,
         op: &Operation<'g>,
         s: &mut FoldBuffers<'_, 'g>,
         direction: Direction,
         wanted: &mut ChunkBudget,
-        show: &mut VisitObject<'_>,
-    ) {
+        show: &mut impl ShowObject,
+    ) -> bool {
+        let (keypos, unique) = (self.keypos(), self.kind().is_unique());
         loop {
             wanted.leave_out(s.batch);
-            for i in 0..s.batch.len() {
-                s.batch.prefetch(i + PREFETCH_DISTANCE);
-                let (key, value) = s.batch.entry(i);
-                // Each entry begins a key, so the caller may stop before any.
-                show(&raw::view(key, value, self.keypos(), s.plain), true);
-                // The limits are checked after each object, so at least one is shown.
-                wanted.take(object::plain_len(value));
-                if wanted.is_over() {
-                    return;
-                }
-            }
-            // An empty batch before the end is a pause.
-            if s.batch.done || s.batch.is_empty() {
-                return;
-            }
-            // Read no more than is still wanted.
-            s.batch.want = wanted.objects;
-            op.store
-                .index
-                .scan_on(op.guard, direction, s.position, s.batch);
-        }
-    }
-
-    /// The same for a bag, key by key. Only the last key of a batch may have objects that are not
-    /// in the batch.
-    fn show_keys<'g>(
-        &self,
-        op: &Operation<'g>,
-        s: &mut FoldBuffers<'_, 'g>,
-        wanted: &mut ChunkBudget,
-        show: &mut VisitObject<'_>,
-    ) {
-        loop {
-            wanted.leave_out(s.batch);
-            let whole = whole_keys(s.batch);
+            // In a bag, the last key of a batch may have objects that are not in the batch.
+            let whole = match unique {
+                true => s.batch.len(),
+                false => whole_keys(s.batch),
+            };
             for i in 0..whole {
                 s.batch.prefetch(i + PREFETCH_DISTANCE);
                 let (key, value) = s.batch.entry(i);
-                let first = i == 0 || s.batch.key(i - 1) != key;
+                let first = unique || i == 0 || !same(s.batch.key(i - 1), key);
                 // A chunk must end between two keys. If it ended within one, the next chunk would
-                // begin after the key's last object, or show the first ones again.
+                // begin after the key's last object, or show the first ones again. The limits are
+                // checked after an object, so at least one is shown.
                 if first && wanted.is_over() {
-                    return;
+                    return false;
                 }
-                show(&raw::view(key, value, self.keypos(), s.plain), first);
+                show.object(Stored::new(key, value, keypos, s.plain), first);
                 wanted.take(object::plain_len(value));
             }
             // An empty batch before the end is a pause.
             if s.batch.done || s.batch.is_empty() || wanted.is_over() {
-                return;
+                return s.batch.done;
             }
-            if whole > 0 {
-                // Read the last key's objects again, including those that the batch didn't have.
-                let last = s.batch.key(whole - 1).to_vec();
-                s.batch.want = wanted.objects;
-                s.go_past(op, self.key(&last), Direction::Forward);
-                continue;
+            if unique {
+                // Read no more than is still wanted.
+                s.batch.want = wanted.left();
+                op.store
+                    .index
+                    .scan_on(op.guard, direction, s.position, s.batch);
+            } else if self.pass_key(op, s, whole, wanted, show) {
+                return false;
             }
-            // The key has more objects than a batch.
-            let key = s.batch.key(0).to_vec();
+        }
+    }
+
+    /// Goes on in a bag after the first `whole` entries of a batch, which are those of whole keys.
+    /// Shows the objects of the next key, if there are more than a batch has. Returns whether the
+    /// chunk is over.
+    fn pass_key<'g>(
+        &self,
+        op: &Operation<'g>,
+        s: &mut FoldBuffers<'_, 'g>,
+        whole: usize,
+        wanted: &mut ChunkBudget,
+        show: &mut impl ShowObject,
+    ) -> bool {
+        // The last key's objects are read again, including those that the batch didn't have.
+        let key = s.batch.key(whole.saturating_sub(1)).to_vec();
+        if whole == 0 {
             // Read all of them at one instant, however many there are, because a chunk has all
             // objects of a key or none.
             op.store.index.copy(op.guard, self.key(&key), s.values);
             for (i, value) in s.values.iter().enumerate() {
-                let object = raw::view(&key, value, self.keypos(), s.plain);
-                show(&object, i == 0);
-                wanted.take(object.others_len());
+                let object = Stored::new(&key, value, self.keypos(), s.plain);
+                show.object(object, i == 0);
+                wanted.take(object::plain_len(value));
             }
             if wanted.is_over() {
-                return;
+                return true;
             }
-            s.batch.want = wanted.objects;
-            s.go_past(op, self.key(&key), Direction::Forward);
         }
+        s.batch.want = wanted.left();
+        s.go_past(op, self.key(&key), Direction::Forward);
+        false
     }
 }
 

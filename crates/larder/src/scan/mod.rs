@@ -23,7 +23,7 @@ mod range;
 mod select;
 
 pub(crate) use cursor::Cursor;
-pub use fold::{FoldChunk, VisitObject};
+pub use fold::{FoldChunk, ShowObject};
 #[cfg(feature = "matchspec")]
 pub use matching::{CountJob, DeleteJob, Point, ReplaceJob, TakeJob};
 pub use output::{Output, ScanStep};

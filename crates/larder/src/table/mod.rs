@@ -371,10 +371,8 @@ impl EngineTable {
     /// # Errors
     /// `NoTable`, `Access`.
     #[inline]
-    pub fn check_read(&self, who: OwnerId) -> Result<(), Error> {
-        if self.access() == Access::Private && self.owner() != who {
-            return self.refuse(Error::Access);
-        }
+    pub fn check_read(&self, who: impl Who) -> Result<(), Error> {
+        self.may_read(who)?;
         self.check_alive()
     }
 

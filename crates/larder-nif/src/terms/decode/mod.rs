@@ -46,7 +46,7 @@ use super::{atoms, binaries, compact, foreign as foreign_terms, funs, official, 
 use crate::heap::{Heap, Pairs, PendingMap, Slot, Slots, MAX_HEAP_BINARY};
 use crate::layout;
 use crate::sys::*;
-use larder::host::Stored;
+use larder::host::{Stored, StoredKey};
 use larder_term::object::{stored_term, ObjectView};
 use larder_term::tags::*;
 use larder_term::{head, TermRef};
@@ -94,6 +94,61 @@ pub fn object_at(heap: &Heap, object: &ObjectView<'_>, place: Slot) {
     }
     for slot in slots {
         input = step(heap, input, slot, DEPTH);
+    }
+}
+
+/// Decodes an object that a scan has found, into a slot.
+#[inline(always)]
+pub fn found(heap: &Heap, stored: Stored<'_>, place: Slot) {
+    let Some((arity, others)) = stored.beside_key() else {
+        return stored_with_key(heap, stored, place);
+    };
+    // The tuple is allocated first, and its elements follow it on the heap.
+    let (word, mut slots) = heap.tuple(arity);
+    place.fill(word);
+    // SAFETY: as in `row`.
+    let mut input = unsafe { Reader::of(others) };
+    heap.copied.take();
+    if stored.keypos() > 1 {
+        input = fill(heap, input, slots.first(stored.keypos() - 1), DEPTH);
+    }
+    if let Some(slot) = slots.next() {
+        found_key_at(heap, stored, slot);
+    }
+    for slot in slots {
+        input = step(heap, input, slot, DEPTH);
+    }
+}
+
+/// Decodes the key of an object, which isn't in its value, into a slot.
+#[inline(always)]
+fn found_key_at(heap: &Heap, stored: Stored<'_>, place: Slot) {
+    match stored.term_key() {
+        Some(key) => {
+            // SAFETY: a `TermRef` is one whole term, whose handles are held while it is borrowed.
+            let input = unsafe { Reader::of(key.bytes()) };
+            step(heap, input, place, DEPTH);
+        }
+        None => place.fill(found_key(heap, stored.into_key())),
+    }
+}
+
+/// Decodes the key of an object.
+#[inline(always)]
+pub fn found_key(heap: &Heap, key: StoredKey<'_>) -> Word {
+    // An integer is made directly, without the decoder, and so are most binaries.
+    if let Some(n) = key.int() {
+        return heap.int(n);
+    }
+    other_key(heap, key)
+}
+
+/// As `found_key`, for a key that isn't an integer.
+#[inline(never)]
+fn other_key(heap: &Heap, key: StoredKey<'_>) -> Word {
+    match key.binary() {
+        Some(bytes) => heap.binary(bytes, bytes.len()),
+        None => term(heap, key.term()),
     }
 }
 
