@@ -114,23 +114,13 @@ fn key_flags(value: &[u8]) -> u8 {
         .map_or(0, |header| header & (EXACT_KEY | FROM_ORDER))
 }
 
-/// The key of an object of a table in key order, if it is an integer.
-#[inline]
-pub fn ordered_int(index_key: &[u8], value: &[u8]) -> Option<i64> {
-    let &header = value.first()?;
-    if header & FROM_ORDER == 0 {
-        return None;
-    }
-    order_key::to_int(index_key)
-}
-
 /// The key of an object, if it is an integer of 64 bits that the index key alone tells: a term, or
 /// an order key.
 #[inline]
 pub fn int_key(index_key: &[u8], value: &[u8]) -> Option<i64> {
     match key_flags(value) {
-        0 if !index_key.is_empty() => TermRef::within(index_key).as_int(),
         FROM_ORDER => order_key::to_int(index_key),
+        0 if !index_key.is_empty() => TermRef::within(index_key).as_int(),
         _ => None,
     }
 }
@@ -140,21 +130,10 @@ pub fn int_key(index_key: &[u8], value: &[u8]) -> Option<i64> {
 #[inline]
 pub fn binary_key<'k>(index_key: &'k [u8], value: &[u8]) -> Option<&'k [u8]> {
     match key_flags(value) {
-        0 if !index_key.is_empty() => TermRef::within(index_key).as_binary(),
         FROM_ORDER => order_key::to_binary(index_key),
+        0 if !index_key.is_empty() => TermRef::within(index_key).as_binary(),
         _ => None,
     }
-}
-
-/// The key of an object of a table in key order, if it is a binary of at most 512 bytes, none of
-/// them zero.
-#[inline]
-pub fn ordered_binary<'k>(index_key: &'k [u8], value: &[u8]) -> Option<&'k [u8]> {
-    let &header = value.first()?;
-    if header & FROM_ORDER == 0 {
-        return None;
-    }
-    order_key::to_binary(index_key)
 }
 
 /// The key of an object. If it has to be decoded from its order key, that is done when it is read
@@ -389,7 +368,7 @@ impl<'a> ObjectView<'a> {
     /// The elements without the key, in tuple order.
     #[inline]
     pub fn others(&self) -> Elements<'a> {
-        Elements::new(self.others, self.arity - 1)
+        self.others_from().take(self.arity - 1)
     }
 
     /// The elements without the key, from the first one on.
