@@ -1,8 +1,8 @@
 //! Programs: running a specification on rows.
 //!
 //! 1. Find the first clause whose tests the row passes. Tests look at the bytes of single elements.
-//! 2. If the clause consists of tests alone, and its result needs no computation, write the result
-//!    directly.
+//! 2. If the rest of the clause's head can be matched without the machine, no guard is left, and
+//!    the result needs no computation, write the result directly.
 //! 3. Otherwise start the machine. It matches the rest of the clause's head, evaluates the rest of
 //!    its guards, and computes the body. If the clause fails there, continue with the next clause
 //!    whose tests the row passes.
@@ -146,18 +146,18 @@ impl Program {
     ) -> bool {
         let mut row = Row::stored(object);
         let constants = self.constants();
-        // 1. Find a clause whose tests the row passes.
-        let Some(at) = self.passed(0, &mut row, &constants) else {
+        // (1) Find a clause whose tests the row passes.
+        let Some(at) = self.next_passed(0, &mut row, &constants) else {
             return false;
         };
-        // 2. If there is nothing left to match, the result may be known without the machine.
+        // (2) If there is nothing left to match, the result may be known without the machine.
         let clause = &self.code.clauses[at];
         if clause.is_tests() {
             if let Some(is_true) = clause.direct.is_true(&mut row, &constants) {
                 return is_true;
             }
         }
-        // 3. Run the machine.
+        // (3) Run the machine.
         let environment = Environment { constants, context };
         self.run_machine(at, &mut row, environment, scratch)
             .is_some_and(|outcome| outcome.is_true())
@@ -181,7 +181,12 @@ impl Program {
 
     /// Step 1: the first clause from `from` on whose tests the row passes.
     #[inline]
-    fn passed(&self, from: usize, row: &mut Row<'_>, constants: &Constants<'_>) -> Option<usize> {
+    fn next_passed(
+        &self,
+        from: usize,
+        row: &mut Row<'_>,
+        constants: &Constants<'_>,
+    ) -> Option<usize> {
         let mut at = from;
         // The tests of a clause are cheap. Clauses that fail them never start the machine.
         while let Some(clause) = self.code.clauses.get(at) {
@@ -202,25 +207,29 @@ impl Program {
         scratch: &'s mut Scratch,
     ) -> Option<Outcome<'s>> {
         let constants = self.constants();
-        // 1. Find a clause whose tests the row passes.
-        let at = self.passed(0, row, &constants)?;
-        // 2. There is nothing to compute, and at most plain steps to match: write the result.
+        // (1) Find a clause whose tests the row passes.
+        let at = self.next_passed(0, row, &constants)?;
+        // (2) There is nothing to compute: neither a guard that is no test, nor a part of the body.
         let clause = &self.code.clauses[at];
         if clause.checks.is_empty() && clause.direct.is_uncomputed() {
+            // The tests are all of the head, so the clause matches.
             if clause.head.is_tests() {
                 return clause.direct.give(row, &constants, &NO_TERMS, scratch);
             }
+            // What is left of the head are plain steps, which take terms and open tuples.
             if clause.head.plain {
                 let mut bound = NO_TERMS;
                 if clause.head.matches_plainly(row, &constants, &mut bound) {
                     return clause.direct.give(row, &constants, &bound, scratch);
                 }
+                // The clause doesn't match. If it is the last one, no clause does. Otherwise the
+                // machine goes on, and finds once more that this one doesn't match.
                 if at + 1 == self.code.clauses.len() {
                     return None;
                 }
             }
         }
-        // 3. Run the machine.
+        // (3) Run the machine.
         let environment = Environment { constants, context };
         self.run_machine(at, row, environment, scratch)
     }
@@ -253,7 +262,7 @@ impl Program {
                     if let Some(value) = self.code.clauses[at].run(machine) {
                         return Some(machine.locate_result(value));
                     }
-                    next = self.passed(at + 1, machine.row, &constants);
+                    next = self.next_passed(at + 1, machine.row, &constants);
                 }
                 None
             },
