@@ -4,9 +4,13 @@
 //!  words    tag | outside | length | where it begins        len: how many words are used
 //! ```
 //!
-//! An entry is one word ([`PackedEntry`]), whose top byte is the tag. So a home is sorted by tags
-//! by comparing words. Tags are random, and a home has few entries. So a home is usually sorted
-//! without branches that depend on a tag, half of which would be mispredicted.
+//! 1. The scan reads a leaf's buckets one after the other. Each entry becomes one word
+//!    ([`PackedEntry`]), whose top byte is the tag.
+//! 2. The words of a home are put into one [`Group`]: those of its bucket, without entries of other
+//!    homes, and the home's displaced entries ([`DisplacedEntries`]).
+//! 3. The group is sorted by comparing words ([`sort`]). Tags are random, and a home has few
+//!    entries. So this usually takes no branch that depends on a tag: half of them would be
+//!    mispredicted.
 //!
 //! Invariant (H2): within a home, the order of tags is the order of positions, except for entries
 //! with equal tags. The scan sorts those itself, since their keys are needed.
@@ -33,18 +37,26 @@ impl PackedEntry {
         let (tag, outside) = (u64::from(slot & TAG), u64::from(slot & OUTSIDE != 0));
         PackedEntry(tag << 48 | outside << 52 | ((end - from) as u64) << 32 | from as u64)
     }
+
+    /// The tag, with the two bits above it, which are clear.
     #[inline]
     pub(super) fn tag(self) -> u8 {
         (self.0 >> 56) as u8
     }
+
+    /// Whether the batch has a handle instead of the object.
     #[inline]
     pub(super) fn outside(self) -> bool {
         self.0 >> 52 & 1 != 0
     }
+
+    /// Where the entry begins in the batch's bytes.
     #[inline]
     pub(super) fn from(self) -> usize {
         self.0 as u32 as usize
     }
+
+    /// Where the entry ends there.
     #[inline]
     pub(super) fn end(self) -> usize {
         self.from() + ((self.0 >> 32) as usize & 0xF_FFFF)
@@ -64,13 +76,16 @@ impl Group {
     /// The largest count of entries that a bucket's head can contain.
     pub(super) const MOST: usize = 255;
 
+    /// An empty group in this memory.
     pub(super) fn new(mut words: Vec<u64>) -> Self {
         // All entries of a bucket fit without a bounds check, even if its count is torn.
         words.resize(words.len().max(Group::MOST), 0);
         Group { words, len: 0 }
     }
 
+    /// Adds an entry.
     pub(super) fn push(&mut self, word: u64) {
+        // Words after the first `len` are unused, and are overwritten.
         match self.words.get_mut(self.len) {
             Some(place) => *place = word,
             None => self.words.push(word),
@@ -109,6 +124,7 @@ struct DisplacedEntry {
 }
 
 impl DisplacedEntries {
+    /// No entries, for a leaf of so many homes.
     pub(super) fn new(homes: usize) -> Self {
         DisplacedEntries {
             first: smallvec![0; homes],
@@ -116,14 +132,14 @@ impl DisplacedEntries {
         }
     }
 
-    /// Adds one, in front of its home's list.
+    /// Adds an entry, in front of its home's list.
     #[inline]
     pub(super) fn add(&mut self, home: usize, found: PackedEntry) {
         let next = std::mem::replace(&mut self.first[home], self.all.len() as u32 + 1);
         self.all.push(DisplacedEntry { entry: found, next });
     }
 
-    /// Those of a home.
+    /// The entries of a home, in no order: `sort` sorts them with the others.
     #[inline]
     pub(super) fn at_home(&self, home: usize) -> impl Iterator<Item = u64> + '_ {
         let mut next = self.first[home];
@@ -135,7 +151,7 @@ impl DisplacedEntries {
     }
 }
 
-/// Sorts entries by their tags. Whether two have the same.
+/// Sorts entries by their tags. Returns whether two of them have the same tag.
 #[inline]
 pub(super) fn sort(group: &mut [u64]) -> bool {
     // A home has few entries, unless hashes are much alike.
@@ -144,23 +160,25 @@ pub(super) fn sort(group: &mut [u64]) -> bool {
     } else {
         sort_few(group);
     }
-    // The tag is the word's top byte, whose two highest bits are clear. All pairs are looked at,
-    // without a branch for each.
+    // Neighbours with equal top bytes have equal tags. All pairs are looked at, without a branch
+    // for each.
     let tags = |pair: &[u64]| (pair[0] ^ pair[1]) >> 56;
     group
         .windows(2)
         .fold(false, |tie, pair| tie | (tags(pair) == 0))
 }
 
-/// Sorts a few entries by their tags: each goes to the index that is its rank. Tags are random, so
-/// a branch for each comparison would be mispredicted half of the time.
+/// Sorts a few entries by their tags. The rank of an entry is the number of entries that come
+/// before it, which is its index in the sorted group.
 #[inline]
 fn sort_few(group: &mut [u64]) {
+    // 1. Make a short key of each entry.
     let (mut keys, mut words) = ([i16::MAX; RANKED], [0; RANKED]);
     for (i, &word) in group.iter().enumerate() {
         // Six bits of tag and four of index: no two keys are alike, so ranks are a permutation.
         (keys[i], words[i]) = ((word >> 56 << 4) as i16 | i as i16, word);
     }
+    // 2. Count for each key how many others are less.
     let mut ranks = [0i16; RANKED];
     for &other in &keys[..group.len()] {
         // Always all lanes, so that it is vector code. Unused keys are the greatest, and their
@@ -169,6 +187,7 @@ fn sort_few(group: &mut [u64]) {
             *rank += i16::from(other < key);
         }
     }
+    // 3. Put each entry at its rank.
     for i in 0..group.len() {
         group[ranks[i] as usize] = words[i];
     }

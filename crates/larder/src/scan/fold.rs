@@ -6,6 +6,12 @@
 //! is shown as it is at its turn, although hundreds were read in one call. The result is exactly
 //! that of steps from key to key.
 //!
+//! 1. Arm the change stamp, and then load the state word. A change that comes after the first read
+//!    ends the stamp.
+//! 2. Scan from the key on. The first batch has as many objects as are wanted.
+//! 3. Show the objects of a batch one by one, and read the next batch, until the chunk is full: in
+//!    a set or ordered_set after any object (`show_each`), in a bag between two keys (`show_keys`).
+//!
 //! A chunk has all objects of a key or none. If a bag's key is just being changed in several
 //! objects, the chunk may have a part of the change, as in every scan. In that case `is_unchanged`
 //! returns `false`.
@@ -48,8 +54,11 @@ pub struct FoldChunk {
 struct ChunkBudget {
     /// The number of objects that the chunk was to have.
     count: usize,
+    /// How many of them are left.
     objects: usize,
+    /// How many bytes of objects are left.
     bytes: usize,
+    /// How many entries the index may still leave out, if the caller is impatient.
     left_out: usize,
 }
 
@@ -67,16 +76,20 @@ impl ChunkBudget {
         }
     }
 
+    /// Whether an object was shown.
     fn is_begun(&self) -> bool {
         self.objects < self.count
     }
 
+    /// Whether the chunk is full.
     fn is_over(&self) -> bool {
         self.objects == 0 || self.bytes == 0 || self.left_out == 0 && self.is_begun()
     }
 
     /// The number of objects for the next chunk.
     fn next(&self) -> usize {
+        // As many as would fill the chunk, if they are as large as those of this one. But no more
+        // than four times as many as were asked for now.
         let shown = self.count - self.objects;
         let bytes = CHUNK_BYTES - self.bytes;
         let fit = (CHUNK_BYTES * shown).checked_div(bytes);
@@ -116,8 +129,7 @@ impl EngineTable {
     ) -> Result<FoldChunk, Error> {
         self.may_read(who)?;
         let guard = larder_index::pin();
-        // Arm the stamp before anything is read, and before the state word is loaded. Any change
-        // from here on ends the stamp.
+        // (1) Any change from here on ends the stamp.
         let stamp = self.changes.arm();
         let op = self.begin(&guard)?;
         let direction = self.scan_direction(direction);
@@ -138,28 +150,33 @@ impl EngineTable {
             ..
         } = &mut *buffers;
         let is_whole = batch.lend(|batch| {
-            let mut s = FoldBuffers {
+            let mut work = FoldBuffers {
                 batch,
                 plain,
                 values,
                 position,
             };
-            s.batch.want = wanted.objects;
-            s.batch.may_pause = local.is_impatient;
+            // (2) Read the first batch.
+            work.batch.want = wanted.objects;
+            work.batch.may_pause = local.is_impatient;
             match from {
-                None => op.store.index.scan(&guard, Start::Edge, direction, s.batch),
+                None => op
+                    .store
+                    .index
+                    .scan(&guard, Start::Edge, direction, work.batch),
                 // The key itself was shown by the last chunk.
-                Some(key) => s.go_past(&op, self.key(key), direction),
+                Some(key) => work.go_past(&op, self.key(key), direction),
             }
-            // The objects of a bag's key are shown together, so that a chunk never ends between
+            // (3) The objects of a bag's key are shown together, so that a chunk never ends between
             // them.
             if self.kind().is_unique() {
-                self.show_each(&op, &mut s, direction, &mut wanted, show);
+                self.show_each(&op, &mut work, direction, &mut wanted, show);
             } else {
-                self.show_keys(&op, &mut s, &mut wanted, show);
+                self.show_keys(&op, &mut work, &mut wanted, show);
             }
-            let has_paused = s.batch.is_empty() && !s.batch.done;
-            s.batch.may_pause = false;
+            // The batch is empty if the scan has paused among entries that the index leaves out.
+            let has_paused = work.batch.is_empty() && !work.batch.done;
+            work.batch.may_pause = false;
             !has_paused || wanted.is_begun()
         });
         if !is_whole {
@@ -177,22 +194,22 @@ impl EngineTable {
         self.changes.holds(stamp)
     }
 
-    /// Shows the entries of a batch, and of the following ones. Each is the only one of its key.
+    /// Step 3 in a set or ordered_set: each entry is the only one of its key.
     fn show_each<'g>(
         &self,
         op: &Operation<'g>,
-        s: &mut FoldBuffers<'_, 'g>,
+        work: &mut FoldBuffers<'_, 'g>,
         direction: Direction,
         wanted: &mut ChunkBudget,
         show: &mut VisitObject<'_>,
     ) {
         loop {
-            wanted.leave_out(s.batch);
-            for i in 0..s.batch.len() {
-                s.batch.prefetch(i + PREFETCH_DISTANCE);
-                let (key, value) = s.batch.entry(i);
+            wanted.leave_out(work.batch);
+            for i in 0..work.batch.len() {
+                work.batch.prefetch(i + PREFETCH_DISTANCE);
+                let (key, value) = work.batch.entry(i);
                 // Each entry begins a key, so the caller may stop before any.
-                show(&raw::view(key, value, self.keypos(), s.plain), true);
+                show(&raw::view(key, value, self.keypos(), work.plain), true);
                 // The limits are checked after each object, so at least one is shown.
                 wanted.take(object::plain_len(value));
                 if wanted.is_over() {
@@ -200,67 +217,67 @@ impl EngineTable {
                 }
             }
             // An empty batch before the end is a pause.
-            if s.batch.done || s.batch.is_empty() {
+            if work.batch.done || work.batch.is_empty() {
                 return;
             }
             // Read no more than is still wanted.
-            s.batch.want = wanted.objects;
+            work.batch.want = wanted.objects;
             op.store
                 .index
-                .scan_on(op.guard, direction, s.position, s.batch);
+                .scan_on(op.guard, direction, work.position, work.batch);
         }
     }
 
-    /// The same for a bag, key by key. Only the last key of a batch may have objects that are not
-    /// in the batch.
+    /// Step 3 in a bag, key by key. Only the last key of a batch may have objects that are not in
+    /// the batch.
     fn show_keys<'g>(
         &self,
         op: &Operation<'g>,
-        s: &mut FoldBuffers<'_, 'g>,
+        work: &mut FoldBuffers<'_, 'g>,
         wanted: &mut ChunkBudget,
         show: &mut VisitObject<'_>,
     ) {
         loop {
-            wanted.leave_out(s.batch);
-            let whole = whole_keys(s.batch);
+            wanted.leave_out(work.batch);
+            let whole = whole_keys(work.batch);
             for i in 0..whole {
-                s.batch.prefetch(i + PREFETCH_DISTANCE);
-                let (key, value) = s.batch.entry(i);
-                let first = i == 0 || s.batch.key(i - 1) != key;
+                work.batch.prefetch(i + PREFETCH_DISTANCE);
+                let (key, value) = work.batch.entry(i);
+                let first = i == 0 || work.batch.key(i - 1) != key;
                 // A chunk must end between two keys. If it ended within one, the next chunk would
                 // begin after the key's last object, or show the first ones again.
                 if first && wanted.is_over() {
                     return;
                 }
-                show(&raw::view(key, value, self.keypos(), s.plain), first);
+                show(&raw::view(key, value, self.keypos(), work.plain), first);
                 wanted.take(object::plain_len(value));
             }
             // An empty batch before the end is a pause.
-            if s.batch.done || s.batch.is_empty() || wanted.is_over() {
+            if work.batch.done || work.batch.is_empty() || wanted.is_over() {
                 return;
             }
             if whole > 0 {
                 // Read the last key's objects again, including those that the batch didn't have.
-                let last = s.batch.key(whole - 1).to_vec();
-                s.batch.want = wanted.objects;
-                s.go_past(op, self.key(&last), Direction::Forward);
+                let last = work.batch.key(whole - 1).to_vec();
+                work.batch.want = wanted.objects;
+                work.go_past(op, self.key(&last), Direction::Forward);
                 continue;
             }
             // The key has more objects than a batch.
-            let key = s.batch.key(0).to_vec();
+            let key = work.batch.key(0).to_vec();
             // Read all of them at one instant, however many there are, because a chunk has all
             // objects of a key or none.
-            op.store.index.copy(op.guard, self.key(&key), s.values);
-            for (i, value) in s.values.iter().enumerate() {
-                let object = raw::view(&key, value, self.keypos(), s.plain);
+            op.store.index.copy(op.guard, self.key(&key), work.values);
+            for (i, value) in work.values.iter().enumerate() {
+                let object = raw::view(&key, value, self.keypos(), work.plain);
                 show(&object, i == 0);
                 wanted.take(object.others_len());
             }
             if wanted.is_over() {
                 return;
             }
-            s.batch.want = wanted.objects;
-            s.go_past(op, self.key(&key), Direction::Forward);
+            work.batch.want = wanted.objects;
+            work.go_past(op, self.key(&key), Direction::Forward);
         }
     }
 }
