@@ -295,8 +295,8 @@ fn hash_and_key<R: KeyRule>(bag: &Bag<R>, key: &[u8], out: &mut Vec<u8>) {
     bag.entries.position(Key { bytes: key, hash }, out);
 }
 
-/// Step 2: unpacks a list, from the object with the number `bound` on, in the direction of the scan. The
-/// objects stay where they are. Returns `false` if the entry is a tree header.
+/// Step 2: unpacks a list, from the object with the number `bound` on, in the direction of the
+/// scan. The objects stay where they are. Returns `false` if the entry is a tree header.
 #[inline(always)]
 fn spread<'g>(
     entry: &BatchEntry<'g>,
