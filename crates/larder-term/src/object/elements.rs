@@ -42,14 +42,14 @@ impl<'a> ElementsFrom<'a> {
     /// Those after the first, which must exist.
     #[inline]
     pub fn next(self) -> Self {
-        ElementsFrom(&self.0[end_of(self.0, 0)..])
+        self.split_first().1
     }
 
     /// The bytes of the first of them, which must exist, as it is stored; and those after it.
     #[inline]
     fn split_first(self) -> (&'a [u8], Self) {
-        let rest = self.next();
-        (&self.0[..self.0.len() - rest.0.len()], rest)
+        let (element, rest) = self.0.split_at(end_of(self.0, 0));
+        (element, ElementsFrom(rest))
     }
 
     /// The first `count` of them, one after the other.
