@@ -51,6 +51,41 @@ pages_of_a_key_test_() ->
 page_sizes(_, '$end_of_table') -> ['$end_of_table'];
 page_sizes(M, {Page, Continuation}) -> [length(Page) | page_sizes(M, M:select(Continuation))].
 
+%% Only if heads alone name the keys (of an ordered_set: one key) does a page say that it is the
+%% last one. Where guards name them, the next page finds that out.
+last_pages_beside_ets_test_() ->
+    [{lists:concat([Type, " ", Name]), fun() ->
+        [Same, Same] = [begin
+            T = M:new(t, [public, Type]),
+            true = M:insert(T, [{1, 1}, {2, 0}, {3, 1}]),
+            Ends = [end_of_pages(M, Again, M:Select(T, Spec, 1))
+                    || {Select, Again} <- [{select, select}, {select_reverse, select_reverse}]],
+            true = M:delete(T),
+            Ends
+        end || M <- [larder, ets]],
+        ?assertMatch([{1, _}, {1, _}], Same)
+     end} || Type <- ?TYPES, {Name, Spec} <- specs_of_one_object()].
+
+specs_of_one_object() ->
+    Key = {{2, '_'}, [], ['$_']},
+    [{one_key, [Key]}, {twice, [Key, Key]}, {equal_keys, [Key, {{2.0, '_'}, [], ['$_']}]},
+     {no_tuple, [Key, {a, [], ['$_']}]}, {too_short, [Key, {{}, [], ['$_']}]},
+     {same_key_false, [Key, {{2, '_'}, [false], ['$_']}]},
+     {other_key_false, [Key, {{3, '_'}, [false], ['$_']}]},
+     {all_false, [Key, {'_', [false], ['$_']}]},
+     {variable_false, [Key, {{'$1', '_'}, [false], ['$_']}]},
+     {map_false, [Key, {{#{}, '_'}, [false], ['$_']}]},
+     {guard, [{{'$1', '_'}, [{'=:=', '$1', 2}], ['$_']}]},
+     {range, [{{'$1', '_'}, [{'>', '$1', 1}, {'<', '$1', 3}], ['$_']}]}].
+
+%% The number of objects in all pages, and whether the last page with objects says that it is.
+end_of_pages(_, _, {[_], '$end_of_table'}) -> {1, known};
+end_of_pages(M, Again, {[_], Continuation}) ->
+    case M:Again(Continuation) of
+        '$end_of_table' -> {1, unknown};
+        More -> {Objects, End} = end_of_pages(M, Again, More), {1 + Objects, End}
+    end.
+
 %% The next page of an ordered_set begins after the last key of the one before, also where that
 %% was the last key of a leaf or of the table: it has what was inserted there meanwhile.
 pages_go_on_after_their_last_key_test_() ->

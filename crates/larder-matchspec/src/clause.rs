@@ -7,8 +7,9 @@ use crate::{
     head::{CompiledHead, HeadForm},
     ir::NodeId,
     machine::Machine,
+    outcome::Known,
     row::Row,
-    test::Tests,
+    test::{Test, Tests},
     value::{Val, INLINE_VALUES},
 };
 use smallvec::SmallVec;
@@ -42,8 +43,14 @@ impl Clause {
     /// and clause.
     #[inline(always)]
     pub(crate) fn passes(&self, row: &mut Row<'_>, constants: &Constants<'_>) -> bool {
-        // The tests find elements by position without a check, so check the arity first.
-        let enough = match self.head.form {
+        self.has_arity(row) && self.passes_all(&self.tests, row, constants)
+    }
+
+    /// Whether a row has as many elements as the head wants, and enough for the tests. They find
+    /// elements by position without a check.
+    #[inline(always)]
+    pub(crate) fn has_arity(&self, row: &Row<'_>) -> bool {
+        match self.head.form {
             // A head that is a tuple matches tuples of its own size only. Any other head needs as
             // many elements as its tests look at.
             HeadForm::Tuple { arity, .. } => row.tuple_arity() == Some(arity),
@@ -53,11 +60,18 @@ impl Clause {
                         .tuple_arity()
                         .is_some_and(|arity| arity >= self.min_arity)
             }
-        };
-        if !enough {
-            return false;
         }
-        for test in &self.tests {
+    }
+
+    /// Whether a row that has enough elements passes some of the tests.
+    #[inline(always)]
+    pub(crate) fn passes_all(
+        &self,
+        tests: &[Test],
+        row: &mut Row<'_>,
+        constants: &Constants<'_>,
+    ) -> bool {
+        for test in tests {
             if !test.passes(&self.head, row, constants) {
                 return false;
             }
@@ -69,6 +83,16 @@ impl Clause {
     #[inline]
     pub(crate) fn is_tests(&self) -> bool {
         self.checks.is_empty() && self.head.is_tests()
+    }
+
+    /// The result for every row that passes the tests, if it depends on nothing else.
+    pub(crate) fn known_result(&self) -> Option<Known> {
+        match self.direct {
+            _ if !self.is_tests() => None,
+            DirectBody::True => Some(Known::True),
+            DirectBody::Object => Some(Known::Object),
+            _ => None,
+        }
     }
 
     /// Whether the clause may need more than the few values that the machine has inline. Each

@@ -39,6 +39,9 @@ pub(crate) struct Demands {
     pub(crate) keypos: usize,
     /// The demand of each clause; `None` for a clause that no object can match.
     pub(crate) each: SmallVec<[Option<Demand>; 1]>,
+    /// The constants that heads have at the position; `None` if one has none there. Heads that no
+    /// object with the position can match don't count, and guards neither.
+    pub(crate) head_constants: Option<SmallVec<[Constant; 1]>>,
     /// The bytes of prefixes that do not stem from constants, such as the heads of tuples.
     pub(crate) written: Vec<u8>,
 }
@@ -136,6 +139,7 @@ impl Demands {
         let exact = is_key && host::exact_map_keys() && clauses.iter().all(names_key);
         // All clauses write their prefixes into one buffer.
         let mut written = Vec::new();
+        let mut head_constants = Some(SmallVec::new());
         let each = clauses.iter().map(|clause| {
             let mut analysis = DemandAnalysis {
                 ir,
@@ -143,12 +147,14 @@ impl Demands {
                 clause,
                 pool,
                 written: &mut written,
+                head_constants: &mut head_constants,
             };
             analysis.demand(element.map(|element| element.position), exact)
         });
         Demands {
             keypos,
             each: each.collect(),
+            head_constants,
             written,
         }
     }
@@ -171,6 +177,8 @@ struct DemandAnalysis<'p> {
     clause: &'p Clause,
     pool: &'p [u8],
     written: &'p mut Vec<u8>,
+    /// See [`Demands::head_constants`].
+    head_constants: &'p mut Option<SmallVec<[Constant; 1]>>,
 }
 
 /// A part of a key whose order key is being written.
@@ -195,14 +203,19 @@ impl DemandAnalysis<'_> {
             }
             _ => None,
         };
-        // If a guard is never true, no object matches the clause.
-        let (facts, choices) = self.facts()?;
         // Without a variable and without a map, the pattern is one key.
         let is_constant =
             |&at: &usize| self.source.is_ground(at) || exact && self.source.is_closed(at);
         let constant = pattern
             .filter(is_constant)
             .map(|at| self.source.constant(at));
+        match (constant, &mut *self.head_constants) {
+            (Some(constant), Some(constants)) => constants.push(constant),
+            (None, constants) => *constants = None,
+            (Some(_), None) => {}
+        }
+        // If a guard is never true, no object matches the clause.
+        let (facts, choices) = self.facts()?;
         let mut prefix = SmallVec::new();
         let stop = match pattern {
             // Facts about the whole key are used by `limits` directly and need no prefix.

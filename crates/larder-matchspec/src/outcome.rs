@@ -3,6 +3,15 @@
 use crate::raw;
 use larder_term::{atoms, tags, Atom, TermRef};
 
+/// A result that doesn't have to be computed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Known {
+    /// The atom `true`.
+    True,
+    /// The object.
+    Object,
+}
+
 /// What a program may read besides the row and the constants.
 #[derive(Debug, Clone, Copy)]
 pub struct Context<'a> {

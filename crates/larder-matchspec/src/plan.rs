@@ -78,6 +78,26 @@ impl Program {
         }
     }
 
+    /// Whether the heads alone say which keys, at position `keypos` (counted from 1), matching
+    /// objects have; for an ordered table, whether they name one key. A plan may have keys that
+    /// only guards name: `{'=:=', '$1', 7}`.
+    ///
+    /// # Complexity
+    /// That of `plan`.
+    pub fn heads_name_keys(&self, keypos: usize, access: KeyAccess) -> bool {
+        let mut others = None;
+        let Some(keys) = &self.code.demands(keypos, &mut others).head_constants else {
+            return false;
+        };
+        let mut keys = keys.iter().map(|&key| self.constants().term(key));
+        match access {
+            KeyAccess::Hash => true,
+            KeyAccess::Ordered => keys
+                .next()
+                .is_none_or(|first| keys.all(|key| key.eq_term(first))),
+        }
+    }
+
     /// The plan for an element that isn't the key: what matching objects can have at a position,
     /// counted from 1. `AllKeys` if an object that is too short for the position may match.
     ///
@@ -237,6 +257,40 @@ mod tests {
             ("[{{7,[]},[],['$_']}]", 2, "[]"),
         ] {
             assert_eq!(bound(spec, keypos).as_deref(), Some(key), "{spec}");
+        }
+    }
+
+    #[test]
+    fn heads_name_keys_or_guards_do() {
+        // The specification, and whether its heads name keys of a set and of an ordered_set.
+        for (spec, set, ordered) in [
+            ("[{{7,'_'},[],['$_']},{{8,'_'},[],['$_']}]", true, false),
+            ("[{{7,'_'},[],['$_']},{{7.0,'_'},[],['$_']}]", true, true),
+            (
+                "[{{7,'_'},[],['$_']},{a,[],['$_']},{{},[],['$_']}]",
+                true,
+                true,
+            ),
+            (
+                "[{{7,'_'},[],['$_']},{{8,'_'},[false],['$_']}]",
+                true,
+                false,
+            ),
+            ("[{{7,'_'},[],['$_']},{'_',[false],['$_']}]", false, false),
+            (
+                "[{{7,'_'},[],['$_']},{{'$1','_'},[false],['$_']}]",
+                false,
+                false,
+            ),
+            ("[{{'$1','_'},[{'=:=','$1',7}],['$_']}]", false, false),
+        ] {
+            let term: Term = spec.parse().unwrap();
+            let program = Program::compile(term.as_ref()).unwrap();
+            for (access, named) in [(KeyAccess::Hash, set), (KeyAccess::Ordered, ordered)] {
+                assert_eq!(program.heads_name_keys(1, access), named, "{spec}");
+                let found = matches!(program.plan(1, access), Plan::Keys(_));
+                assert!(found, "{spec}");
+            }
         }
     }
 

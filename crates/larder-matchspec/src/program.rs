@@ -146,20 +146,31 @@ impl Program {
     ) -> bool {
         let mut row = Row::stored(object);
         let constants = self.constants();
-        // (1) Find a clause whose tests the row passes.
-        let Some(at) = self.next_passed(0, &mut row, &constants) else {
+        let Some(at) = self.passed(0, &mut row, &constants) else {
             return false;
         };
+        let environment = Environment { constants, context };
+        self.gives_true(at, &mut row, environment, scratch)
+    }
+
+    /// Steps (2) and (3), for `is_true`. The row has passed the tests of clause `at`.
+    #[inline(always)]
+    pub(crate) fn gives_true<'s>(
+        &'s self,
+        at: usize,
+        row: &mut Row<'s>,
+        environment: Environment<'_, 's>,
+        scratch: &'s mut Scratch,
+    ) -> bool {
         // (2) If there is nothing left to match, the result may be known without the machine.
         let clause = &self.code.clauses[at];
         if clause.is_tests() {
-            if let Some(is_true) = clause.direct.is_true(&mut row, &constants) {
+            if let Some(is_true) = clause.direct.is_true(row, &environment.constants) {
                 return is_true;
             }
         }
         // (3) Run the machine.
-        let environment = Environment { constants, context };
-        self.run_machine(at, &mut row, environment, scratch)
+        self.run_machine(at, row, environment, scratch)
             .is_some_and(|outcome| outcome.is_true())
     }
 
@@ -181,7 +192,7 @@ impl Program {
 
     /// Step 1: the first clause from `from` on whose tests the row passes.
     #[inline]
-    fn next_passed(
+    pub(crate) fn passed(
         &self,
         from: usize,
         row: &mut Row<'_>,
@@ -208,7 +219,21 @@ impl Program {
     ) -> Option<Outcome<'s>> {
         let constants = self.constants();
         // (1) Find a clause whose tests the row passes.
-        let at = self.next_passed(0, row, &constants)?;
+        let at = self.passed(0, row, &constants)?;
+        let environment = Environment { constants, context };
+        self.result(at, row, environment, scratch)
+    }
+
+    /// Steps 2 and 3. The row has passed the tests of clause `at`.
+    #[inline(always)]
+    pub(crate) fn result<'s>(
+        &'s self,
+        at: usize,
+        row: &mut Row<'s>,
+        environment: Environment<'_, 's>,
+        scratch: &'s mut Scratch,
+    ) -> Option<Outcome<'s>> {
+        let constants = environment.constants;
         // (2) There is nothing to compute: neither a guard that is no test, nor a part of the body.
         let clause = &self.code.clauses[at];
         if clause.checks.is_empty() && clause.direct.is_uncomputed() {
@@ -230,7 +255,6 @@ impl Program {
             }
         }
         // (3) Run the machine.
-        let environment = Environment { constants, context };
         self.run_machine(at, row, environment, scratch)
     }
 
@@ -262,7 +286,7 @@ impl Program {
                     if let Some(value) = self.code.clauses[at].run(machine) {
                         return Some(machine.locate_result(value));
                     }
-                    next = self.next_passed(at + 1, machine.row, &constants);
+                    next = self.passed(at + 1, machine.row, &constants);
                 }
                 None
             },

@@ -45,7 +45,7 @@ pub(crate) type Tests = SmallVec<[Test; 4]>;
 
 /// What the element must be.
 #[derive(Debug, Clone, Copy, PartialEq)]
-enum Condition {
+pub(crate) enum Condition {
     /// Equal to a constant, byte for byte; if the flag is `false`: not equal.
     Bytes(Constant, bool),
     /// Identical to a constant that may have several encodings.
@@ -73,7 +73,7 @@ enum Condition {
 
 /// The types that a tag shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Type {
+pub(crate) enum Type {
     Atom,
     Integer,
     Float,
@@ -107,8 +107,35 @@ impl Test {
         if let Condition::Pair(cmp, other) = self.condition {
             return pair(cmp, row, self.position, other);
         }
-        // `run` begins with the element, and continues with those after it.
-        let run = row.run(self.position);
+        self.holds(head, row.run(self.position), constants)
+    }
+
+    /// Whether it looks at one element alone.
+    pub(crate) fn is_single(&self) -> bool {
+        !matches!(self.condition, Condition::Pair(..))
+    }
+
+    /// The condition, in which an argument that is an integer stands as its value.
+    pub(crate) fn condition(&self, constants: &Constants<'_>) -> Condition {
+        match self.condition {
+            Condition::Argument(cmp, index) => match constants.int(index) {
+                Some(n) => Condition::Int(cmp, n),
+                None => self.condition,
+            },
+            condition => condition,
+        }
+    }
+
+    /// Whether the comparison of an element with an integer holds.
+    #[inline(always)]
+    pub(crate) fn compares_to_int(cmp: Cmp, run: &[u8], n: i64) -> bool {
+        compare_to_int(cmp, run, n)
+    }
+
+    /// Whether the condition on a single element holds. `run` begins with the element, and
+    /// continues with those after it.
+    #[inline(always)]
+    pub(crate) fn holds(&self, head: &CompiledHead, run: &[u8], constants: &Constants<'_>) -> bool {
         match self.condition {
             Condition::Int(cmp, n) => compare_to_int(cmp, run, n),
             Condition::Argument(cmp, index) => match constants.int(index) {

@@ -12,7 +12,7 @@
 mod common;
 
 use common::run_as;
-use larder_matchspec::{Context, Fault, KeyAccess, Outcome, Program, Scratch};
+use larder_matchspec::{Context, Fault, KeyAccess, Known, Outcome, Program, Scratch, Verdict};
 use larder_term::{
     atoms,
     etf::{self, EtfOptions},
@@ -191,6 +191,55 @@ fn check(
     check_stored(&program, object, found.as_ref(), me).map(|()| true)
 }
 
+/// The matcher gives what the program gives, and its filter doesn't reject what matches.
+fn check_matcher(
+    program: &Program,
+    (stored, keypos): (&ObjectBuf, usize),
+    tuple: TermRef<'_>,
+    context: &Context<'_>,
+    found: Option<&Term>,
+) -> Result<(), String> {
+    let matcher = program.matcher(keypos);
+    let mut verdict = Verdict::Unknown;
+    if let Some(filter) = matcher.filter() {
+        filter.judge([stored.unopened()].into_iter(), |_, _, said| verdict = said);
+    }
+    let wanted = found.map(|term| plain(term.as_ref()));
+    let is_true = found.is_some_and(|term| term.as_ref().as_atom() == Some(atoms::TRUE));
+    if verdict == Verdict::Rejected {
+        return match found {
+            None => Ok(()),
+            Some(_) => Err("the filter rejects it".into()),
+        };
+    }
+    let (mut plain_bytes, mut scratch) = (Vec::new(), Scratch::new());
+    let view = stored.view(keypos, &mut plain_bytes);
+    let given = match matcher.run(&view, verdict, context, &mut scratch) {
+        None => None,
+        Some(Outcome::Object) => Some(plain(tuple)),
+        Some(Outcome::Term(term)) => Some(plain(term)),
+    };
+    if given != wanted {
+        return Err(format!(
+            "the filter says {verdict:?}, the matcher {given:?}"
+        ));
+    }
+    if is_true != matcher.is_true(&view, verdict, context, &mut scratch) {
+        return Err(format!(
+            "the filter says {verdict:?}; is it true? {}",
+            !is_true
+        ));
+    }
+    let known = match matcher.known(verdict) {
+        None => return Ok(()),
+        Some(Known::True) => is_true,
+        Some(Known::Object) => given == Some(plain(tuple)),
+    };
+    known
+        .then_some(())
+        .ok_or_else(|| "it is known wrongly".into())
+}
+
 /// A stored object gives the same, and the plan covers it.
 fn check_stored(
     program: &Program,
@@ -201,12 +250,13 @@ fn check_stored(
     let arity = tuple.as_tuple().unwrap().arity();
     let legacy_zero = larder_term::legacy_zero();
     for keypos in 1..=arity {
-        for (form, access) in [
-            (KeyForm::Hash { legacy_zero }, KeyAccess::Hash),
-            (KeyForm::Ordered, KeyAccess::Ordered),
+        for (form, access, is_packed) in [
+            (KeyForm::Hash { legacy_zero }, KeyAccess::Hash, false),
+            (KeyForm::Ordered, KeyAccess::Ordered, false),
+            (KeyForm::Hash { legacy_zero }, KeyAccess::Hash, true),
         ] {
             let mut stored = ObjectBuf::new();
-            object::encode(tuple, keypos, form, false, &mut stored).unwrap();
+            object::encode(tuple, keypos, form, is_packed, &mut stored).unwrap();
             let mut plain_bytes = Vec::new();
             let view = stored.view(keypos, &mut plain_bytes);
             let context = Context {
@@ -230,6 +280,8 @@ fn check_stored(
                     "stored with its key at {keypos} ({form:?}): is it true? {is_true}"
                 ));
             }
+            check_matcher(program, (&stored, keypos), tuple, &context, found)
+                .map_err(|what| format!("stored with its key at {keypos} ({form:?}): {what}"))?;
             let plan = program.plan(keypos, access);
             if found.is_some()
                 && !plan.covers(tuple.as_tuple().unwrap().get(keypos - 1).unwrap(), access)

@@ -2,7 +2,7 @@
 //! allocates nothing.
 
 use crate::pairs::Pairs;
-use crate::programs::Scratch;
+use crate::programs::{Scratch, Verdict};
 use larder_index::{Batch, Values};
 use std::cell::Cell;
 use std::ops::{Deref, DerefMut};
@@ -15,6 +15,8 @@ const MAX_KEPT_CAPACITY: usize = 256 << 10;
 pub(crate) struct Buffers {
     /// Entries that a scan of the index has read.
     pub(crate) batch: Batch<'static>,
+    /// Those of its entries that a filter lets pass.
+    pub(crate) passing: Vec<PassingEntry>,
     /// The unpacked elements of a compressed object.
     pub(crate) plain: Vec<u8>,
     /// The values under one key.
@@ -29,6 +31,17 @@ pub(crate) struct Buffers {
     pub(crate) position: Vec<u8>,
     /// The memory of a match specification's program.
     pub(crate) scratch: Scratch,
+}
+
+/// An entry of a batch that a filter hasn't rejected.
+#[derive(Clone, Copy)]
+pub(crate) struct PassingEntry {
+    /// Its number in the batch.
+    pub(crate) index: usize,
+    pub(crate) verdict: Verdict,
+    /// What the rejected entries between the last one that passed and this one cost, in units of
+    /// the budget.
+    pub(crate) rejected: u32,
 }
 
 thread_local! {
@@ -76,6 +89,7 @@ impl Drop for ThreadBuffers {
         // Drop a set that a large scan has made large.
         let memory = buffers.batch.capacity()
             + buffers.plain.capacity()
+            + buffers.passing.capacity() * size_of::<PassingEntry>()
             + buffers.element.capacity()
             + buffers.position.capacity()
             + buffers.values.bytes.capacity()
@@ -85,6 +99,7 @@ impl Drop for ThreadBuffers {
             // The next borrower expects default settings, and empty buffers but for `plain`,
             // `element` and `position`, which their users overwrite.
             buffers.batch.reset();
+            buffers.passing.clear();
             buffers.values.clear();
             buffers.indexed.clear();
             buffers.pairs.clear();

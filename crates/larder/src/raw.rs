@@ -26,7 +26,7 @@
 use crossbeam_epoch::{Atomic, Guard, Owned, Shared};
 use larder_index::sync::point;
 use larder_term::blob::{Counts, Handles};
-use larder_term::object::{self, ObjectView};
+use larder_term::object::{self, ObjectView, UnopenedObject};
 use larder_term::TermRef;
 use std::mem::ManuallyDrop;
 use std::ops::Deref;
@@ -358,6 +358,13 @@ pub(crate) fn view<'a>(
     // SAFETY: as in `stored`. Key and value were written by larder-term's object encoder for this
     // key position.
     unsafe { ObjectView::open(key, value, keypos, plain) }
+}
+
+/// An object of a table that isn't opened.
+#[inline(always)]
+pub(crate) fn unopened<'a>(key: &'a [u8], value: &'a [u8]) -> UnopenedObject<'a> {
+    // SAFETY: as in `view`.
+    unsafe { UnopenedObject::new(key, value) }
 }
 
 /// Like `view`, for a caller that reads no element after position `last()`.

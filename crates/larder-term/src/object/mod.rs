@@ -40,7 +40,7 @@ use sized::close;
 pub use sized::{Prefix, LONG};
 pub use view::{
     beside_key, binary_key, has_exact_key, has_same_element, int_key, ObjectElements, ObjectKey,
-    ObjectView,
+    ObjectView, UnopenedObject,
 };
 
 use crate::blob::{self, Handles};
@@ -157,6 +157,12 @@ impl ObjectBuf {
         // SAFETY: the caller's promise is the callee's precondition; the copy's counts are then
         // this buffer's.
         unsafe { retain_value(value) }
+    }
+
+    /// The object, not opened.
+    pub fn unopened(&self) -> UnopenedObject<'_> {
+        // SAFETY: an encoder of objects has written key and value, and the buffer owns the counts.
+        unsafe { UnopenedObject::new(&self.key, &self.value) }
     }
 
     /// Opens the object for reading. `scratch` is used for the unpacked bytes of a compressed

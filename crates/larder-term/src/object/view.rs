@@ -60,6 +60,44 @@ fn split_beside_key(value: &[u8]) -> Option<(usize, &[u8], &[u8])> {
     Some((arity, lengths, others))
 }
 
+/// An object that isn't opened: what can be read of it without being unpacked or decoded.
+#[derive(Clone, Copy, Debug)]
+pub struct UnopenedObject<'a> {
+    index_key: &'a [u8],
+    value: &'a [u8],
+}
+
+impl<'a> UnopenedObject<'a> {
+    /// An object under an index key.
+    ///
+    /// # Safety
+    /// As for [`ObjectView::open`].
+    #[inline(always)]
+    pub unsafe fn new(index_key: &'a [u8], value: &'a [u8]) -> Self {
+        UnopenedObject { index_key, value }
+    }
+
+    /// The value.
+    #[inline(always)]
+    pub fn value(self) -> &'a [u8] {
+        self.value
+    }
+
+    /// The arity and the elements without the key. `None` for the objects of which
+    /// [`beside_key`] says nothing.
+    #[inline(always)]
+    pub fn beside_key(self) -> Option<(usize, ElementsFrom<'a>)> {
+        let (arity, others) = beside_key(self.value)?;
+        Some((arity, ElementsFrom::stored(others)))
+    }
+
+    /// The key, if the index key is its term.
+    #[inline(always)]
+    pub fn key(self) -> Option<&'a [u8]> {
+        (key_flags(self.value) == 0).then_some(self.index_key)
+    }
+}
+
 /// Whether two objects under one index key have the same element at `position`, from 1, stored as
 /// the same bytes, or neither has one. `None` if this needs more than their values: an object is
 /// compressed, or its value has an exact key.

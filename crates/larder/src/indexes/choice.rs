@@ -15,11 +15,10 @@ use super::candidates::{count, CandidateKeys, CountedEntries};
 use super::ranges::{ranges, EntryRange, EntryRanges};
 use super::{Entries, Indexes};
 use crate::buffers::{Buffers, ThreadBuffers};
-use crate::programs::{KeyAccess, Plan, Program};
+use crate::programs::{Plan, Program};
 use crate::store::Store;
 use crate::table::EngineTable;
 use larder_index::Guard;
-use larder_term::object::KeyForm;
 use larder_term::Atom;
 use std::sync::Arc;
 
@@ -162,12 +161,8 @@ impl EngineTable {
     /// for each of its leaves that has changed since it was last counted, of some thousand at most.
     pub fn explain(&self, program: &Program, limit: Option<usize>) -> Explanation {
         let guard = larder_index::pin();
-        let order = match self.key_form() {
-            KeyForm::Ordered => KeyAccess::Ordered,
-            KeyForm::Hash { .. } => KeyAccess::Hash,
-        };
         // The plan by the key comes first, as in a scan: no index is better than a known key.
-        let by_key = program.plan(self.keypos(), order);
+        let by_key = program.plan(self.keypos(), self.key_access());
         let none = |plan, rows| Explanation {
             plan,
             rows,

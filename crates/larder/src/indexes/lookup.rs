@@ -294,6 +294,7 @@ impl IndexJob {
             element,
             pairs,
             position,
+            passing: _,
         } = &mut *self.buffers;
         let (table, resume) = (&*self.table, &mut self.resume);
         let wanted = self.ranges[resume.range].wanted();

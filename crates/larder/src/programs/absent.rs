@@ -1,7 +1,7 @@
 //! What stands for the crate `larder-matchspec` in builds without the feature `matchspec`: its
 //! types, of which the engine is made, and a program that can't exist.
 
-use larder_term::object::ObjectView;
+use larder_term::object::{ObjectView, UnopenedObject};
 use larder_term::{atoms, Atom, Term, TermRef};
 use std::fmt;
 use std::ops::Bound;
@@ -39,7 +39,15 @@ impl Program {
         match *self {}
     }
 
+    pub(crate) fn matcher(&self, _: usize) -> Matcher {
+        match *self {}
+    }
+
     pub(crate) fn plan(&self, _: usize, _: KeyAccess) -> Plan {
+        match *self {}
+    }
+
+    pub(crate) fn heads_name_keys(&self, _: usize, _: KeyAccess) -> bool {
         match *self {}
     }
 
@@ -101,6 +109,54 @@ pub enum Plan {
 pub enum KeyAccess {
     Ordered,
     Hash,
+}
+
+/// What a filter says of an object.
+#[derive(Clone, Copy, PartialEq)]
+pub enum Verdict {
+    Rejected,
+    Unknown,
+}
+
+/// A result that doesn't have to be computed.
+pub enum Known {
+    Object,
+}
+
+/// A program for many objects.
+pub enum Matcher {}
+
+impl Matcher {
+    pub(crate) fn filter(&self) -> Option<&Filter> {
+        match *self {}
+    }
+
+    pub(crate) fn known(&self, _: Verdict) -> Option<Known> {
+        match *self {}
+    }
+
+    pub(crate) fn run<'s>(
+        &'s self,
+        _: &'s ObjectView<'s>,
+        _: Verdict,
+        _: &'s Context<'s>,
+        _: &'s mut Scratch,
+    ) -> Option<Outcome<'s>> {
+        match *self {}
+    }
+}
+
+/// The filter of a program.
+pub enum Filter {}
+
+impl Filter {
+    pub(crate) fn judge<'v>(
+        &self,
+        _: impl Iterator<Item = UnopenedObject<'v>>,
+        _: impl FnMut(usize, UnopenedObject<'v>, Verdict),
+    ) {
+        match *self {}
+    }
 }
 
 /// The memory of programs.

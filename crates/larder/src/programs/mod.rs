@@ -10,8 +10,12 @@ mod absent;
 
 #[cfg(not(feature = "matchspec"))]
 pub use absent::{Context, KeyAccess, Outcome, Plan, Program, Scratch};
+#[cfg(not(feature = "matchspec"))]
+pub(crate) use absent::{Filter, Known, Matcher, Verdict};
 #[cfg(feature = "matchspec")]
 pub use larder_matchspec::{Context, KeyAccess, Outcome, Plan, Program, Scratch};
+#[cfg(feature = "matchspec")]
+pub(crate) use larder_matchspec::{Filter, Known, Matcher, Verdict};
 
 use crate::error::Error;
 use larder_term::text;

@@ -51,13 +51,12 @@ use crate::index::TableIndex;
 use crate::indexes::{self, CandidateKeys, Gathered};
 use crate::keys::KeyList;
 use crate::ops::Operation;
-use crate::programs::{KeyAccess, Plan, Program};
+use crate::programs::{Plan, Program};
 use crate::resume_point::ResumePoint;
 use crate::scan::gathered::GatheredKeys;
 use crate::scan::range::{scan_to, start_at, KeyBounds};
 use crate::table::EngineTable;
 use larder_index::{Batch, Direction, Start};
-use larder_term::object::KeyForm;
 use std::collections::HashSet;
 use std::ops::ControlFlow;
 
@@ -109,7 +108,7 @@ pub(crate) struct Cursor {
     passed: Option<Passed>,
     /// The number of the current key, on a path of keys or of gathered keys.
     key: usize,
-    /// Whether the table is an ordered_set; see `has_read_all_keys`.
+    /// Whether the table is an ordered_set.
     ordered: bool,
     /// Whether a batch was read.
     has_begun: bool,
@@ -471,12 +470,9 @@ impl Cursor {
         self.resume == ResumePoint::End
     }
 
-    /// Whether the path consists of keys, and all of them have been read. With several keys of an
-    /// ordered_set this is always false: as in `ets`, only the next call finds out that there are
-    /// no more results.
+    /// Whether the path consists of keys, and all of them have been read.
     pub(crate) fn has_read_all_keys(&self) -> bool {
         match &self.path {
-            Path::Keys(keys) if self.ordered && keys.len() > 1 => false,
             Path::Keys(keys) => self.resume == ResumePoint::Begin && self.key == keys.len(),
             _ => false,
         }
@@ -628,11 +624,7 @@ fn path(
     if is_seen_empty(table) {
         return Path::Nothing;
     }
-    let access = match table.key_form() {
-        KeyForm::Ordered => KeyAccess::Ordered,
-        KeyForm::Hash { .. } => KeyAccess::Hash,
-    };
-    match program.plan(table.keypos(), access) {
+    match program.plan(table.keypos(), table.key_access()) {
         Plan::Nothing => Path::Nothing,
         // No key is given. An index may still say where the rows are.
         Plan::AllKeys => match indexes::candidates(table, program, limit, false, buffers) {

@@ -3,22 +3,23 @@
 //! 1. Pin the epoch, and load the table's state word. If the path comes from a secondary index,
 //!    first gather its keys, in slices (`Cursor::gather`).
 //! 2. Fill a batch with the next entries of the path (`cursor`).
-//! 3. Run the program on each entry, and pass on its results.
-//! 4. If the budget is used up or no more results are wanted, move the cursor back to just after
+//! 3. If the program has a filter, let it look at all entries. Drop those that it rejects.
+//! 4. Run the program on each other entry, and pass on its results.
+//! 5. If the budget is used up or no more results are wanted, move the cursor back to just after
 //!    the last processed entry, and end the slice. Otherwise continue with (1).
 
 use super::output::{Output, ScanStep, Sink};
 use super::range::KeyBounds;
 use super::Cursor;
 use crate::budget::{Budget, Step};
-use crate::buffers::{Buffers, ThreadBuffers};
+use crate::buffers::{Buffers, PassingEntry, ThreadBuffers};
 use crate::error::Error;
 use crate::ids::OwnerId;
-use crate::programs::{Context, Outcome, Program, Scratch};
+use crate::programs::{Context, Filter, Known, Matcher, Outcome, Program, Scratch, Verdict};
 use crate::raw;
 use crate::stored::Stored;
 use crate::table::EngineTable;
-use larder_index::Direction;
+use larder_index::{Batch, Direction};
 use larder_term::object::{self, ObjectView};
 use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
@@ -65,7 +66,7 @@ impl Scan {
         budget: &mut Budget,
         wanted: usize,
         any_order: bool,
-        mut row: impl FnMut(Option<&Program>, Stored<'_>, &mut Scratch) -> ControlFlow<()>,
+        mut row: impl FnMut(Candidate<'_, '_>, &mut Scratch) -> ControlFlow<()>,
     ) -> Result<Step, Error> {
         let Scan {
             table,
@@ -75,12 +76,15 @@ impl Scan {
         } = self;
         let Buffers {
             batch,
+            passing,
             plain,
             scratch,
             ..
         } = &mut **buffers;
         let program = program.as_ref();
         let (weight, keypos) = (weight(program), table.keypos());
+        let matcher = program.map(|program| program.matcher(keypos));
+        let matcher = matcher.as_ref();
         loop {
             // (1) Pin the epoch anew for each batch, so that a long scan doesn't keep garbage from
             // being freed. It stays pinned while the batch is processed, since the objects and the
@@ -98,14 +102,22 @@ impl Scan {
                     ControlFlow::Continue(usable) => usable,
                     ControlFlow::Break(step) => return Some(step),
                 };
-                // (3) Process them. They don't change, so writers may change the leaf meanwhile.
+                // (3) A filter tells which of them the program can match.
+                let passing = Passing::of(matcher, batch, usable, weight, passing);
+                // (4) Process them. They don't change, so writers may change the leaf meanwhile.
                 let mut overspent = 0;
-                for i in 0..usable {
-                    batch.prefetch(i + PREFETCH_DISTANCE);
+                for n in 0..passing.len() {
+                    let entry = passing.entry(batch, n);
+                    let i = entry.index;
                     let (key, value) = batch.entry(i);
-                    let flow = row(program, Stored::new(key, value, keypos, plain), scratch);
-                    // (4) Pause after this row if the caller wants to, or if the budget is used up.
-                    let cost = cost(weight, value);
+                    let candidate = Candidate {
+                        matcher,
+                        stored: Stored::new(key, value, keypos, plain),
+                        verdict: entry.verdict,
+                    };
+                    let flow = row(candidate, scratch);
+                    // (5) Pause after this row if the caller wants to, or if the budget is used up.
+                    let cost = cost(weight, value) + entry.rejected;
                     let mut pauses = flow.is_break();
                     if !budget.spend(cost) {
                         // After a pause within an unordered batch, the next slice reads the leaf
@@ -124,7 +136,7 @@ impl Scan {
                     }
                 }
                 // Pause after the batch.
-                (overspent > 0).then_some(Step::More)
+                (!budget.spend(passing.rejected) || overspent > 0).then_some(Step::More)
             });
             if let Some(step) = paused {
                 return Ok(step);
@@ -134,6 +146,126 @@ impl Scan {
             }
         }
     }
+}
+
+/// An object that a scan has come to.
+pub(super) struct Candidate<'m, 's> {
+    /// The program of the scan, if it has one.
+    pub(super) matcher: Option<&'m Matcher<'m>>,
+    /// The object, which isn't opened yet.
+    pub(super) stored: Stored<'s>,
+    /// What the program's filter has said of it. It isn't rejected.
+    pub(super) verdict: Verdict,
+}
+
+#[cfg(feature = "matchspec")]
+impl Candidate<'_, '_> {
+    /// Whether the program's result is `true`.
+    #[inline(always)]
+    pub(super) fn is_true(self, context: &Context<'_>, scratch: &mut Scratch) -> bool {
+        let Some(matcher) = self.matcher else {
+            return true;
+        };
+        if let Some(known) = matcher.known(self.verdict) {
+            return known == Known::True;
+        }
+        matcher.is_true(&self.stored.view(), self.verdict, context, scratch)
+    }
+
+    /// Whether the program matches the object.
+    #[inline(always)]
+    pub(super) fn matches(self, context: &Context<'_>, scratch: &mut Scratch) -> bool {
+        let Some(matcher) = self.matcher else {
+            return true;
+        };
+        if matcher.known(self.verdict).is_some() {
+            return true;
+        }
+        let object = self.stored.view();
+        let found = matcher.run(&object, self.verdict, context, scratch);
+        found.is_some()
+    }
+}
+
+/// The entries of a batch on which the program has to run.
+pub(super) struct Passing<'b> {
+    /// Those that the program's filter hasn't rejected; `None` without a filter.
+    filtered: Option<&'b [PassingEntry]>,
+    usable: usize,
+    /// What the entries cost that were rejected after the last one that passes.
+    pub(super) rejected: u32,
+}
+
+impl<'b> Passing<'b> {
+    /// Those of the first `usable` entries. `weight` is that of the program, and `passing` is a
+    /// buffer.
+    #[inline(always)]
+    pub(super) fn of(
+        matcher: Option<&Matcher<'_>>,
+        batch: &Batch<'_>,
+        usable: usize,
+        weight: u32,
+        passing: &'b mut Vec<PassingEntry>,
+    ) -> Self {
+        let filter = matcher.and_then(Matcher::filter);
+        let rejected = filter.map_or(0, |filter| {
+            keep_passing(filter, batch, usable, weight, passing)
+        });
+        Passing {
+            filtered: filter.is_some().then_some(&passing[..]),
+            usable,
+            rejected,
+        }
+    }
+
+    #[inline(always)]
+    pub(super) fn len(&self) -> usize {
+        self.filtered.map_or(self.usable, <[_]>::len)
+    }
+
+    /// Entry `n` of those that pass.
+    #[inline(always)]
+    pub(super) fn entry(&self, batch: &Batch<'_>, n: usize) -> PassingEntry {
+        match self.filtered {
+            Some(passing) => passing[n],
+            None => {
+                batch.prefetch(n + PREFETCH_DISTANCE);
+                PassingEntry {
+                    index: n,
+                    verdict: Verdict::Unknown,
+                    rejected: 0,
+                }
+            }
+        }
+    }
+}
+
+/// Replaces `passing` by those of the first `usable` entries of a batch that a filter doesn't
+/// reject. Returns the cost of those that it has rejected after the last one that passes.
+#[inline(never)]
+fn keep_passing(
+    filter: &Filter<'_>,
+    batch: &Batch<'_>,
+    usable: usize,
+    weight: u32,
+    passing: &mut Vec<PassingEntry>,
+) -> u32 {
+    passing.clear();
+    let mut rejected = 0;
+    let objects = batch.entries(usable, PREFETCH_DISTANCE);
+    let objects = objects.map(|(key, value)| raw::unopened(key, value));
+    filter.judge(objects, |index, object, verdict| {
+        if verdict == Verdict::Rejected {
+            rejected += cost(weight, object.value());
+            return;
+        }
+        passing.push(PassingEntry {
+            index,
+            verdict,
+            rejected: std::mem::take(&mut rejected),
+        });
+    });
+    rejected
 }
 
 /// Objects outside their leaves are prefetched this number of rows ahead.
@@ -150,6 +282,11 @@ pub(crate) fn cost(weight: u32, value: &[u8]) -> u32 {
     if value.len() < SHORT && !raw::has_handles(value) {
         return weight;
     }
+    cost_of_long(weight, value)
+}
+
+#[inline(never)]
+fn cost_of_long(weight: u32, value: &[u8]) -> u32 {
     weight.saturating_add((object::plain_len(value) / BYTES_PER_BUDGET_UNIT) as u32)
 }
 
@@ -216,8 +353,21 @@ impl SelectJob {
         context: &Context<'_>,
         sink: &mut dyn FnMut(Output<'_>),
     ) -> Result<ScanStep, Error> {
-        self.run(budget, |program, stored, scratch| {
-            result_of(program, stored.view(), context, scratch, sink)
+        self.run(budget, |candidate, scratch| {
+            let Candidate {
+                matcher,
+                stored,
+                verdict,
+            } = candidate;
+            let Some(matcher) = matcher else {
+                return pass_on(Some(Outcome::Object), stored.view(), sink);
+            };
+            if let Some(Known::Object) = matcher.known(verdict) {
+                return pass_on(Some(Outcome::Object), stored.view(), sink);
+            }
+            let object = stored.view();
+            let found = matcher.run(&object, verdict, context, scratch);
+            pass_on(found, object, sink)
         })
     }
 
@@ -232,9 +382,10 @@ impl SelectJob {
         budget: &mut Budget,
         mut visit: impl FnMut(Stored<'_>),
     ) -> Result<ScanStep, Error> {
-        self.run(budget, |program, stored, _| {
-            debug_assert!(program.is_none(), "a program builds results of its own");
-            visit(stored);
+        self.run(budget, |candidate, _| {
+            let has_program = candidate.matcher.is_some();
+            debug_assert!(!has_program, "a program builds results of its own");
+            visit(candidate.stored);
             true
         })
     }
@@ -245,7 +396,7 @@ impl SelectJob {
     fn run(
         &mut self,
         budget: &mut Budget,
-        mut found: impl FnMut(Option<&Program>, Stored<'_>, &mut Scratch) -> bool,
+        mut found: impl FnMut(Candidate<'_, '_>, &mut Scratch) -> bool,
     ) -> Result<ScanStep, Error> {
         // Nothing is wanted, so nothing is read.
         if self.limit == Some(0) {
@@ -256,8 +407,8 @@ impl SelectJob {
         // Without a limit, all results are wanted, in any order.
         let (wanted, any_order) = (limit.unwrap_or(0), limit.is_none());
         let rows = &mut self.scan;
-        let step = rows.rows(budget, wanted, any_order, |program, stored, scratch| {
-            if !found(program, stored, scratch) {
+        let step = rows.rows(budget, wanted, any_order, |candidate, scratch| {
+            if !found(candidate, scratch) {
                 return ControlFlow::Continue(());
             }
             // The result has been passed on already. This only decides whether to go on.
@@ -284,10 +435,19 @@ impl SelectJob {
         self.scan.cursor.to_bytes()
     }
 
-    /// Whether the program names all keys that it can find objects under, and all of them have been
-    /// read. If this is `false`, there may still be no more results.
+    /// Whether the heads of the program name all keys that it can find objects under (in an
+    /// ordered_set: one key), and all of them have been read. If this is `false`, there may still
+    /// be no more results: as in `ets`, only the next call finds that out.
     pub fn is_over(&self) -> bool {
-        self.scan.cursor.has_read_all_keys()
+        let Scan {
+            table,
+            program,
+            cursor,
+            ..
+        } = &*self.scan;
+        let names_keys =
+            |program: &Program| program.heads_name_keys(table.keypos(), table.key_access());
+        cursor.has_read_all_keys() && program.as_ref().is_some_and(names_keys)
     }
 
     /// Lets a scan that hasn't begun start at an object's position.
@@ -321,6 +481,12 @@ pub(super) fn result_of(
         None => Some(Outcome::Object),
         Some(program) => program.run(&object, context, scratch),
     };
+    pass_on(found, object, sink)
+}
+
+/// Passes what was found for an object to `sink`. Returns `false` if nothing was found.
+#[inline(always)]
+fn pass_on(found: Option<Outcome<'_>>, object: ObjectView<'_>, sink: &mut Sink<'_>) -> bool {
     // What the program makes belongs to its scratch memory, and is valid until the next run.
     match found {
         // The consumer gets the address of a copy, so that `object` can stay in registers. In

@@ -18,6 +18,7 @@ use crate::ids::{OwnerId, TableId, Who};
 use crate::indexes::{Indexes, TableKeys};
 use crate::keys;
 use crate::options::{Access, Options, TableKind};
+use crate::programs::KeyAccess;
 use crate::raw::EpochCell;
 use crate::reclaim::Reaped;
 use crate::store::Store;
@@ -325,6 +326,14 @@ impl EngineTable {
     #[inline]
     pub fn key_form(&self) -> KeyForm {
         self.form
+    }
+
+    /// How a program's plan finds this table's keys.
+    pub(crate) fn key_access(&self) -> KeyAccess {
+        match self.form {
+            KeyForm::Ordered => KeyAccess::Ordered,
+            KeyForm::Hash { .. } => KeyAccess::Hash,
+        }
     }
 
     /// Appends the index key of a term to `out`. Linear in the size of the term.

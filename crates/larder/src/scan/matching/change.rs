@@ -19,7 +19,7 @@
 
 use super::point::Point;
 use crate::budget::{Budget, Step};
-use crate::buffers::{Buffers, ThreadBuffers};
+use crate::buffers::{Buffers, PassingEntry, ThreadBuffers};
 use crate::error::Error;
 use crate::ids::OwnerId;
 use crate::index::TableIndex;
@@ -29,8 +29,9 @@ use crate::options::TableKind;
 use crate::programs::{Context, Outcome, Program, Scratch};
 use crate::raw;
 use crate::scan::output::{Output, Sink};
-use crate::scan::select::{cost, result_of, weight, Scan, PREFETCH_DISTANCE};
+use crate::scan::select::{cost, result_of, weight, Candidate, Passing, Scan};
 use crate::scan::Cursor;
+use crate::stored::Stored;
 use crate::table::EngineTable;
 use larder_index::{Batch, Change, Direction, Previous, Values};
 use larder_term::object::{ObjectBuf, ObjectView};
@@ -150,7 +151,12 @@ trait ScanWork {
     const SEES: bool;
 
     /// Whether an object matches.
-    fn wants(&self, object: &ObjectView<'_>, matched: &mut Matched<'_>) -> bool;
+    fn wants(
+        &self,
+        candidate: Candidate<'_, '_>,
+        context: &Context<'_>,
+        scratch: &mut Scratch,
+    ) -> bool;
 
     /// Changes an object that has matched. If it has been changed meanwhile, matches it again.
     /// Returns the number of changed objects.
@@ -173,8 +179,13 @@ impl ScanWork for Deleting {
     const SEES: bool = false;
 
     #[inline(always)]
-    fn wants(&self, object: &ObjectView<'_>, matched: &mut Matched<'_>) -> bool {
-        matched.matches(object, false)
+    fn wants(
+        &self,
+        candidate: Candidate<'_, '_>,
+        context: &Context<'_>,
+        scratch: &mut Scratch,
+    ) -> bool {
+        candidate.is_true(context, scratch)
     }
 
     fn apply(
@@ -196,8 +207,13 @@ impl ScanWork for TakeMatched<'_, '_> {
     const REMOVES: bool = true;
     const SEES: bool = true;
 
-    fn wants(&self, object: &ObjectView<'_>, matched: &mut Matched<'_>) -> bool {
-        matched.matches(object, true)
+    fn wants(
+        &self,
+        candidate: Candidate<'_, '_>,
+        context: &Context<'_>,
+        scratch: &mut Scratch,
+    ) -> bool {
+        candidate.matches(context, scratch)
     }
 
     fn apply(
@@ -232,8 +248,13 @@ impl ScanWork for ReplaceMatched<'_> {
 
     /// In a set, the object is matched when its replacement is made, not here. In a duplicate_bag,
     /// if one object of a key matches here, all of them are matched again under the lock.
-    fn wants(&self, object: &ObjectView<'_>, matched: &mut Matched<'_>) -> bool {
-        self.is_unique || matched.matches(object, true)
+    fn wants(
+        &self,
+        candidate: Candidate<'_, '_>,
+        context: &Context<'_>,
+        scratch: &mut Scratch,
+    ) -> bool {
+        self.is_unique || candidate.matches(context, scratch)
     }
 
     fn apply(
@@ -317,6 +338,7 @@ struct Slice<'s, 't> {
     context: &'t Context<'t>,
     cursor: &'s mut Cursor,
     batch: &'s mut Batch<'t>,
+    passing: &'s mut Vec<PassingEntry>,
     plain: &'s mut Vec<u8>,
     /// The scratch space of the program, and the one for runs under a lock.
     scratch: (&'s mut Scratch, &'s mut Scratch),
@@ -346,7 +368,12 @@ impl<'s, 't> Slice<'s, 't> {
             program,
             ..
         } = &mut **scan;
-        let Buffers { plain, scratch, .. } = &mut **buffers;
+        let Buffers {
+            passing,
+            plain,
+            scratch,
+            ..
+        } = &mut **buffers;
         Some(Slice {
             table,
             op,
@@ -354,6 +381,7 @@ impl<'s, 't> Slice<'s, 't> {
             context,
             cursor,
             batch,
+            passing,
             plain,
             scratch: (scratch, scratch_under_lock),
             count,
@@ -409,34 +437,32 @@ impl<'s, 't> Slice<'s, 't> {
         // A batch of a whole leaf has all objects of its keys, which (2) may remove.
         let each = is_unique || W::REMOVES && self.batch.unordered;
         let (weight, keypos) = (weight(Some(self.program)), self.table.keypos());
-        let (mut matched_to, mut has_budget) = (0, true);
         self.chosen.clear();
-        while matched_to < usable && has_budget {
-            self.batch.prefetch(matched_to + PREFETCH_DISTANCE);
-            let (key, value) = self.batch.entry(matched_to);
-            let object = raw::view(key, value, keypos, self.plain);
+        let (matcher, batch) = (self.program.matcher(keypos), &*self.batch);
+        let passing = Passing::of(Some(&matcher), batch, usable, weight, self.passing);
+        for n in 0..passing.len() {
+            let entry = passing.entry(batch, n);
+            let (key, value) = batch.entry(entry.index);
             // In a bag, skip the objects of a key that was processed at the end of the batch
             // before, and unless (2) needs them, those of a key that has been chosen: (3) processes
             // all objects of a key.
             let known = !is_unique && *self.last_key == key;
-            let mut matched = Matched {
-                program: self.program,
-                context: self.context,
-                scratch: self.scratch.0,
-                key,
-                value: None,
-                read: 0,
+            let candidate = Candidate {
+                matcher: Some(&matcher),
+                stored: Stored::new(key, value, keypos, self.plain),
+                verdict: entry.verdict,
             };
-            if !known && work.wants(&object, &mut matched) {
-                self.chosen.push(matched_to as u32);
+            if !known && work.wants(candidate, self.context, self.scratch.0) {
+                self.chosen.push(entry.index as u32);
                 if !each {
                     key.clone_into(self.last_key);
                 }
             }
-            matched_to += 1;
-            has_budget = budget.spend(cost(weight, value));
+            if !budget.spend(cost(weight, value) + entry.rejected) {
+                return (entry.index + 1, false);
+            }
         }
-        (matched_to, has_budget)
+        (usable, budget.spend(passing.rejected))
     }
 
     /// (2) All chosen objects were removed in one change.

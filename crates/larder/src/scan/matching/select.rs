@@ -81,10 +81,8 @@ impl CountJob {
     /// `NoTable`, `Busy`.
     pub fn step(&mut self, budget: &mut Budget, context: &Context<'_>) -> Result<Step, Error> {
         let count = &mut self.count;
-        self.scan.rows(budget, 0, true, |program, stored, scratch| {
-            let is_true =
-                program.is_none_or(|program| program.is_true(&stored.view(), context, scratch));
-            *count += u64::from(is_true);
+        self.scan.rows(budget, 0, true, |candidate, scratch| {
+            *count += u64::from(candidate.is_true(context, scratch));
             ControlFlow::Continue(())
         })
     }

@@ -1,0 +1,139 @@
+//! Filters: the first test of a program, on many stored objects at once.
+//!
+//! Most scans find few of the objects that they read. To run a program on an object takes several
+//! times as long as its first test: the object is opened, a row is made of it, and clauses and
+//! tests are looped over. So a scan first lets a filter look at all objects of a batch. It decides
+//! once per batch what kind of test it is, and reads the element's bytes where they lie. The
+//! program then runs on the objects that pass, from the second test on.
+//!
+//! That operators work on batches and pass on which rows remain is the way of MonetDB/X100 (Boncz,
+//! Zukowski, Nes, CIDR 2005, section 4).
+
+use crate::{
+    clause::Clause,
+    constant::Constants,
+    head::{CompiledHead, HeadForm},
+    test::{Condition, Test},
+    wire,
+};
+use larder_term::object::{groups, UnopenedObject};
+
+/// What a filter says of an object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    /// The program doesn't match it.
+    Rejected,
+    /// The first test holds. The program may match it.
+    Passed,
+    /// Not looked at: the object is compressed, or its key isn't stored as a term.
+    Unknown,
+}
+
+/// The filter of a program for the objects of one table.
+#[derive(Debug)]
+pub struct Filter<'p> {
+    head: &'p CompiledHead,
+    /// The first test, and where its element is. `None` if the arity alone is tested.
+    test: Option<(&'p Test, Place)>,
+    constants: Constants<'p>,
+    /// The arities of the objects that can match, from the least to the greatest.
+    least: usize,
+    most: usize,
+}
+
+/// Where an element is stored.
+#[derive(Debug, Clone, Copy)]
+enum Place {
+    /// It is the key.
+    Key,
+    /// The number of the element among those beside the key, from 0.
+    Beside(usize),
+}
+
+impl<'p> Filter<'p> {
+    /// The filter of a program with one clause, for objects with the key at position `keypos`.
+    /// `None` if it has a first test that a filter doesn't decide.
+    #[inline]
+    pub(crate) fn of(clause: &'p Clause, constants: Constants<'p>, keypos: usize) -> Option<Self> {
+        let test = match clause.tests.first() {
+            None => None,
+            Some(test) if !test.is_single() => return None,
+            Some(test) if test.position == keypos => Some((test, Place::Key)),
+            Some(test) => {
+                let number = test.position - 1 - usize::from(test.position > keypos);
+                // Far elements are found over groups of elements, which a row remembers.
+                if number >= groups::GROUP {
+                    return None;
+                }
+                Some((test, Place::Beside(number)))
+            }
+        };
+        let (least, most) = match clause.head.form {
+            HeadForm::Tuple { arity, .. } => (arity, arity),
+            _ => (clause.min_arity, usize::MAX),
+        };
+        Some(Filter {
+            head: &clause.head,
+            test,
+            constants,
+            least,
+            most,
+        })
+    }
+}
+
+impl Filter<'_> {
+    /// Looks at objects, and calls `verdict` for each, in order, with its number.
+    ///
+    /// # Complexity
+    /// That of the first test, and of the elements in front of its element, for each object.
+    #[inline(always)]
+    pub fn judge<'v>(
+        &self,
+        objects: impl Iterator<Item = UnopenedObject<'v>>,
+        mut verdict: impl FnMut(usize, UnopenedObject<'v>, Verdict),
+    ) {
+        // The condition is prepared here and not for each object.
+        let condition = self.test.map(|(test, _)| test.condition(&self.constants));
+        let bytes = match condition {
+            Some(Condition::Bytes(constant, _)) => self.constants.get(constant),
+            _ => &[],
+        };
+        let holds = |run: &[u8]| match condition {
+            Some(Condition::Int(cmp, n)) => Test::compares_to_int(cmp, run, n),
+            Some(Condition::Bytes(_, is)) => wire::begins(run, bytes) == is,
+            _ => self.holds(run),
+        };
+        for (index, object) in objects.enumerate() {
+            let is = match self.run(object) {
+                Ok(run) if holds(run) => Verdict::Passed,
+                Ok(_) => Verdict::Rejected,
+                Err(verdict) => verdict,
+            };
+            verdict(index, object, is);
+        }
+    }
+
+    /// Any condition.
+    #[inline(never)]
+    fn holds(&self, run: &[u8]) -> bool {
+        self.test
+            .is_none_or(|(test, _)| test.holds(self.head, run, &self.constants))
+    }
+
+    /// The bytes of an object from the test's element on, or what is known without them.
+    #[inline(always)]
+    fn run<'v>(&self, object: UnopenedObject<'v>) -> Result<&'v [u8], Verdict> {
+        let (arity, others) = object.beside_key().ok_or(Verdict::Unknown)?;
+        if arity < self.least || arity > self.most {
+            return Err(Verdict::Rejected);
+        }
+        match self.test {
+            Some((_, Place::Beside(number))) => {
+                Ok((0..number).fold(others, |from, _| from.next()).term())
+            }
+            Some((_, Place::Key)) => object.key().ok_or(Verdict::Unknown),
+            None => Err(Verdict::Passed),
+        }
+    }
+}

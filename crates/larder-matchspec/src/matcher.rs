@@ -1,0 +1,141 @@
+//! Matchers: a program that is run on many objects of one table.
+//!
+//! What doesn't depend on the object is found out once: the only clause and its tests, the filter,
+//! and the result of a clause that consists of tests alone. So an object that has passed the only
+//! test isn't even opened if the result is `true` or the object itself.
+
+use crate::{
+    clause::Clause,
+    constant::Constants,
+    filter::{Filter, Verdict},
+    head::HeadForm,
+    machine::Environment,
+    outcome::{Context, Known, Outcome},
+    program::Program,
+    row::Row,
+    test::Test,
+    value::Scratch,
+};
+use larder_term::object::ObjectView;
+
+/// A program and what is known of it for all objects of a table.
+#[derive(Debug)]
+pub struct Matcher<'p> {
+    program: &'p Program,
+    constants: Constants<'p>,
+    filter: Option<Filter<'p>>,
+    /// The clause, if it is the only one, and those of its tests that the filter doesn't do.
+    only: Option<(&'p Clause, &'p [Test])>,
+    /// The result for an object that passes all tests of the only clause.
+    known: Option<Known>,
+    /// Whether every object passes.
+    matches_all: bool,
+}
+
+impl Program {
+    /// The matcher for objects with the key at position `keypos` (counted from 1).
+    ///
+    /// # Complexity
+    /// O(1).
+    #[inline]
+    pub fn matcher(&self, keypos: usize) -> Matcher<'_> {
+        let constants = self.constants();
+        let [clause] = &self.code.clauses[..] else {
+            return Matcher {
+                program: self,
+                constants,
+                filter: None,
+                only: None,
+                known: None,
+                matches_all: false,
+            };
+        };
+        let known = clause.known_result();
+        let is_any = matches!(clause.head.form, HeadForm::Any);
+        let matches_all = is_any && clause.tests.is_empty();
+        // To look at the arity alone only pays if the result is known then.
+        let pays = !clause.tests.is_empty() || known.is_some() && !matches_all;
+        let filter = pays
+            .then(|| Filter::of(clause, constants, keypos))
+            .flatten();
+        let rest = clause.tests.get(1..).unwrap_or_default();
+        Matcher {
+            program: self,
+            constants,
+            filter,
+            only: Some((clause, rest)),
+            known,
+            matches_all,
+        }
+    }
+}
+
+impl<'p> Matcher<'p> {
+    /// The filter. `None` if the program has several clauses, or if a filter wouldn't help.
+    #[inline(always)]
+    pub fn filter(&self) -> Option<&Filter<'p>> {
+        self.filter.as_ref()
+    }
+
+    /// The result for an object of which the filter has said this, if it is known already.
+    #[inline(always)]
+    pub fn known(&self, verdict: Verdict) -> Option<Known> {
+        let is_left = |(_, rest): (_, &[Test])| !rest.is_empty();
+        match self.matches_all || verdict == Verdict::Passed && !self.only.is_some_and(is_left) {
+            true => self.known,
+            false => None,
+        }
+    }
+
+    /// As [`Program::run`], on an object of which the filter has said this.
+    #[inline(always)]
+    pub fn run<'s>(
+        &'s self,
+        object: &ObjectView<'s>,
+        verdict: Verdict,
+        context: &Context<'s>,
+        scratch: &'s mut Scratch,
+    ) -> Option<Outcome<'s>> {
+        let mut row = Row::stored(object);
+        let at = self.passed(verdict, &mut row)?;
+        let environment = self.environment(context);
+        self.program.result(at, &mut row, environment, scratch)
+    }
+
+    /// As [`Program::is_true`], on an object of which the filter has said this.
+    #[inline(always)]
+    pub fn is_true<'s>(
+        &'s self,
+        object: &ObjectView<'s>,
+        verdict: Verdict,
+        context: &Context<'s>,
+        scratch: &'s mut Scratch,
+    ) -> bool {
+        let mut row = Row::stored(object);
+        let Some(at) = self.passed(verdict, &mut row) else {
+            return false;
+        };
+        let environment = self.environment(context);
+        self.program.gives_true(at, &mut row, environment, scratch)
+    }
+
+    /// The first clause whose tests the row passes.
+    #[inline(always)]
+    fn passed(&self, verdict: Verdict, row: &mut Row<'_>) -> Option<usize> {
+        match (self.only, verdict) {
+            (Some((clause, rest)), Verdict::Passed) => {
+                clause.passes_all(rest, row, &self.constants).then_some(0)
+            }
+            (Some((clause, _)), _) => clause.passes(row, &self.constants).then_some(0),
+            (None, _) => self.program.passed(0, row, &self.constants),
+        }
+    }
+
+    #[inline(always)]
+    fn environment<'c, 's>(&'s self, context: &'c Context<'s>) -> Environment<'c, 's> {
+        Environment {
+            constants: self.constants,
+            context,
+        }
+    }
+}
