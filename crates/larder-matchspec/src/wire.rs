@@ -97,15 +97,18 @@ pub(crate) fn int(run: &[u8]) -> Option<i64> {
     match tag {
         tags::INT1..=tags::INT8 => {
             let n = usize::from(tag - tags::INT1) + 1;
-            // The last byte has the sign. For so few bytes, a loop is faster than a copy of unknown
-            // length.
-            let (&last, low) = run.get(1..=n)?.split_last()?;
-            let value = i64::from(last as i8);
-            Some(
-                low.iter()
-                    .rev()
-                    .fold(value, |value, &byte| value << 8 | i64::from(byte)),
-            )
+            Some(match *run.get(1..=n)? {
+                [byte] => i64::from(byte as i8),
+                [low, high] => i64::from(i16::from_le_bytes([low, high])),
+                // The last byte has the sign. For so few bytes, a loop is faster than a copy of
+                // unknown length.
+                [ref low @ .., last] => {
+                    let value = i64::from(last as i8);
+                    let bytes = low.iter().rev();
+                    bytes.fold(value, |value, &byte| value << 8 | i64::from(byte))
+                }
+                [] => return None,
+            })
         }
         _ => None,
     }

@@ -117,7 +117,7 @@ impl Scan {
                     };
                     let flow = row(candidate, scratch);
                     // (5) Pause after this row if the caller wants to, or if the budget is used up.
-                    let cost = cost(weight, value) + entry.rejected;
+                    let cost = cost(weight, value).saturating_add(entry.rejected);
                     let mut pauses = flow.is_break();
                     if !budget.spend(cost) {
                         // After a pause within an unordered batch, the next slice reads the leaf
@@ -256,7 +256,7 @@ fn keep_passing(
     let objects = objects.map(|(key, value)| raw::unopened(key, value));
     filter.judge(objects, |index, object, verdict| {
         if verdict == Verdict::Rejected {
-            rejected += cost(weight, object.value());
+            rejected = cost(weight, object.value()).saturating_add(rejected);
             return;
         }
         passing.push(PassingEntry {
