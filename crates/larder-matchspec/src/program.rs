@@ -1,8 +1,8 @@
 //! Programs: running a specification on rows.
 //!
 //! 1. Find the first clause whose tests the row passes. Tests look at the bytes of single elements.
-//! 2. If the clause consists of tests alone, and its result needs no computation, write the result
-//!    directly.
+//! 2. If the rest of the clause's head can be matched without the machine, no guard is left, and
+//!    the result needs no computation, write the result directly.
 //! 3. Otherwise start the machine. It matches the rest of the clause's head, evaluates the rest of
 //!    its guards, and computes the body. If the clause fails there, continue with the next clause
 //!    whose tests the row passes.
@@ -153,7 +153,7 @@ impl Program {
         self.gives_true(at, &mut row, environment, scratch)
     }
 
-    /// Steps 2 and 3 of `is_true`. The row has passed the tests of clause `at`.
+    /// Steps (2) and (3), for `is_true`. The row has passed the tests of clause `at`.
     #[inline(always)]
     pub(crate) fn gives_true<'s>(
         &'s self,
@@ -162,14 +162,14 @@ impl Program {
         environment: Environment<'_, 's>,
         scratch: &'s mut Scratch,
     ) -> bool {
-        // 2. If there is nothing left to match, the result may be known without the machine.
+        // (2) If there is nothing left to match, the result may be known without the machine.
         let clause = &self.code.clauses[at];
         if clause.is_tests() {
             if let Some(is_true) = clause.direct.is_true(row, &environment.constants) {
                 return is_true;
             }
         }
-        // 3. Run the machine.
+        // (3) Run the machine.
         self.run_machine(at, row, environment, scratch)
             .is_some_and(|outcome| outcome.is_true())
     }
@@ -218,7 +218,7 @@ impl Program {
         scratch: &'s mut Scratch,
     ) -> Option<Outcome<'s>> {
         let constants = self.constants();
-        // 1. Find a clause whose tests the row passes.
+        // (1) Find a clause whose tests the row passes.
         let at = self.passed(0, row, &constants)?;
         let environment = Environment { constants, context };
         self.result(at, row, environment, scratch)
@@ -234,23 +234,27 @@ impl Program {
         scratch: &'s mut Scratch,
     ) -> Option<Outcome<'s>> {
         let constants = environment.constants;
-        // 2. There is nothing to compute, and at most plain steps to match: write the result.
+        // (2) There is nothing to compute: neither a guard that is no test, nor a part of the body.
         let clause = &self.code.clauses[at];
         if clause.checks.is_empty() && clause.direct.is_uncomputed() {
+            // The tests are all of the head, so the clause matches.
             if clause.head.is_tests() {
                 return clause.direct.give(row, &constants, &NO_TERMS, scratch);
             }
+            // What is left of the head are plain steps, which take terms and open tuples.
             if clause.head.plain {
                 let mut bound = NO_TERMS;
                 if clause.head.matches_plainly(row, &constants, &mut bound) {
                     return clause.direct.give(row, &constants, &bound, scratch);
                 }
+                // The clause doesn't match. If it is the last one, no clause does. Otherwise the
+                // machine goes on, and finds once more that this one doesn't match.
                 if at + 1 == self.code.clauses.len() {
                     return None;
                 }
             }
         }
-        // 3. Run the machine.
+        // (3) Run the machine.
         self.run_machine(at, row, environment, scratch)
     }
 

@@ -3,7 +3,7 @@
 //!
 //! A *run* is a slice that begins with a whole term, and may have other bytes after it.
 
-use larder_term::{atoms, tags, Atom};
+use larder_term::{atoms, simple, tags, varint, Atom};
 
 /// The head of a term: its kind, and the number of its parts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -173,21 +173,9 @@ impl Short {
     /// An integer.
     #[inline]
     pub(crate) fn int(n: i64) -> Short {
-        // The fewest bytes that hold the number, with its sign.
-        let mut bytes = [0; 9];
-        if (0..=127).contains(&n) {
-            bytes[0] = tags::SMALL + n as u8;
-            return Short { bytes, len: 1 };
-        }
-        // The number of bits with the sign, rounded up to bytes.
-        let magnitude = if n < 0 { !n } else { n };
-        let len = (65 - magnitude.leading_zeros()).div_ceil(8) as usize;
-        bytes[0] = tags::INT1 + len as u8 - 1;
-        bytes[1..=len].copy_from_slice(&n.to_le_bytes()[..len]);
-        Short {
-            bytes,
-            len: len as u8 + 1,
-        }
+        let (bytes, len) = simple::int(n);
+        let len = len as u8;
+        Short { bytes, len }
     }
 
     /// An atom.
@@ -227,7 +215,7 @@ pub(crate) fn push_head(out: &mut Vec<u8>, tag: u8, n: usize) {
         return out.extend_from_slice(&[tag, n as u8]);
     }
     out.push(tag);
-    push_count(out, n);
+    varint::push(out, n as u64);
 }
 
 /// A term that contains a large map, which has two encodings, has at least this number of bytes.
@@ -243,28 +231,11 @@ pub(crate) fn may_hold_handles(bytes: &[u8]) -> bool {
             .any(|b| matches!(*b, tags::BLOB | tags::REF | tags::REF_KEPT))
 }
 
-/// Decodes the count at `at`, which is a varint: seven bits per byte, low ones first. Also returns
-/// the offset after it.
+/// Decodes the count at `at`. Also returns the offset after it.
 #[inline]
 fn read_count(run: &[u8], at: usize) -> (usize, usize) {
-    let (mut n, mut shift, mut at) = (0, 0, at);
-    loop {
-        let byte = run[at];
-        at += 1;
-        n |= usize::from(byte & 0x7F) << shift;
-        if byte < 0x80 {
-            return (n, at);
-        }
-        shift += 7;
-    }
-}
-
-fn push_count(out: &mut Vec<u8>, mut n: usize) {
-    while n >= 0x80 {
-        out.push(n as u8 | 0x80);
-        n >>= 7;
-    }
-    out.push(n as u8);
+    let (n, at) = varint::read(run, at);
+    (n as usize, at)
 }
 
 #[cfg(test)]

@@ -40,6 +40,26 @@ pub struct MapEdit {
 /// A key of a map, and its new value; `None` removes the key.
 pub type PairChange<'a> = (TermRef<'a>, Option<TermRef<'a>>);
 
+/// The offsets of a pair: its key is from `key` to `value`, its value from there to `end`.
+#[derive(Clone, Copy, Debug)]
+struct PairAt {
+    key: usize,
+    value: usize,
+    end: usize,
+}
+
+impl PairAt {
+    /// The key of this pair of the map.
+    fn key_in(self, map: &[u8]) -> TermRef<'_> {
+        TermRef::within(&map[self.key..self.value])
+    }
+
+    /// The value of this pair of the map.
+    fn value_in(self, map: &[u8]) -> TermRef<'_> {
+        TermRef::within(&map[self.value..self.end])
+    }
+}
+
 /// The offset of a key.
 struct Found {
     /// The offset of the pair, or that at which it would be inserted in the sorted form.
@@ -93,36 +113,39 @@ impl MapEdit {
     /// # Complexity
     /// O((n + m) log m) for m changes of a map of n pairs. O(n log n) more if keys come or go.
     pub fn change_all(&mut self, changes: &[PairChange<'_>], keeps_form: bool) -> bool {
+        // 1. Of several changes of one key, the last one counts. Changes are in the order of keys.
         let changes = last_of_each_key(changes);
+        // 2. Walk over the map. For each pair, find the change of its key, if there is one.
         let mut is_found = vec![false; changes.len()];
-        // For each pair: where its key and its value begin, where it ends, and its change.
         let mut pairs = Vec::with_capacity(self.len());
-        for (at, middle, end) in offsets(&self.bytes) {
-            let key = TermRef::within(&self.bytes[at..middle]);
+        for pair in offsets(&self.bytes) {
+            let key = pair.key_in(&self.bytes);
             let change = changes.binary_search_by(|change| change.0.cmp_exact(key));
             if let Ok(i) = change {
                 is_found[i] = true;
             }
-            pairs.push((at, middle, end, change.ok()));
+            pairs.push((pair, change.ok()));
         }
+        // 3. Decide whether pairs are inserted or removed. A key that comes wasn't found, and one
+        //    that goes was.
         let after = changes.iter().filter(|change| change.1.is_some()).count()
-            + pairs.iter().filter(|pair| pair.3.is_none()).count();
-        // A key that comes wasn't found, and one that goes was.
+            + pairs.iter().filter(|(_, change)| change.is_none()).count();
         let is_reshaped = (changes.iter().zip(&is_found))
             .any(|(change, is_found)| change.1.is_some() != *is_found);
         let is_large = self.bytes[0] == TREE_MAP || self.len().max(after) > MOST_SORTED;
         if is_reshaped && keeps_form && is_large && crate::tree_maps() {
             return false;
         }
+        // 4. Write the new map. The value of a pair is that of its change, or the old one.
         let mut out = Vec::with_capacity(self.bytes.len());
-        let value_of = |middle: usize, end: usize, change: Option<usize>| match change {
+        let value_of = |pair: PairAt, change: Option<usize>| match change {
             Some(i) => changes[i].1,
-            None => Some(TermRef::within(&self.bytes[middle..end])),
+            None => Some(pair.value_in(&self.bytes)),
         };
         if is_reshaped {
-            let stay = pairs.iter().filter_map(|&(at, middle, end, change)| {
-                let key = TermRef::within(&self.bytes[at..middle]);
-                Some((key, value_of(middle, end, change)?))
+            // The pairs that stay, and the new ones, are sorted.
+            let stay = pairs.iter().filter_map(|&(pair, change)| {
+                Some((pair.key_in(&self.bytes), value_of(pair, change)?))
             });
             let new = changes.iter().zip(&is_found);
             let new = new.filter_map(|(change, is_found)| match is_found {
@@ -133,9 +156,9 @@ impl MapEdit {
         } else {
             // The pairs stay where they are.
             out.extend_from_slice(&self.bytes[..self.first()]);
-            for (at, middle, end, change) in pairs {
-                out.extend_from_slice(&self.bytes[at..middle]);
-                if let Some(value) = value_of(middle, end, change) {
+            for (pair, change) in pairs {
+                out.extend_from_slice(pair.key_in(&self.bytes).bytes());
+                if let Some(value) = value_of(pair, change) {
                     out.extend_from_slice(value.bytes());
                 }
             }
@@ -190,10 +213,10 @@ impl MapEdit {
         // `insert_at` is where the key would have to be inserted: in front of the first greater
         // key.
         let (mut after, mut insert_at) = (self.first(), None);
-        for (at, middle, end) in offsets(&self.bytes) {
-            let here = TermRef::within(&self.bytes[at..middle]);
+        for pair in offsets(&self.bytes) {
+            let (at, here) = (pair.key, pair.key_in(&self.bytes));
             if here.identical(key) {
-                let value = Some(middle..end);
+                let value = Some(pair.value..pair.end);
                 return Found { at, value };
             }
             // The search goes on after that offset: in a map of tree form, keys aren't sorted, and
@@ -201,7 +224,7 @@ impl MapEdit {
             if insert_at.is_none() && key_order(key, here).is_lt() {
                 insert_at = Some(at);
             }
-            after = end;
+            after = pair.end;
         }
         // No key is greater, so a new pair would be the last one.
         let at = insert_at.unwrap_or(after);
@@ -245,15 +268,19 @@ fn first(map: &[u8]) -> usize {
     crate::skip::head(map, 0).0
 }
 
-/// For each pair of a map, where its key and its value begin, and where it ends.
-fn offsets(map: &[u8]) -> impl Iterator<Item = (usize, usize, usize)> + '_ {
+/// The offsets of the pairs of a map, in the order in which they lie.
+fn offsets(map: &[u8]) -> impl Iterator<Item = PairAt> + '_ {
     let mut at = first(map);
     (0..len(map)).map(move |_| {
         // A pair is two terms, one after the other.
-        let start = at;
-        let middle = start + skip(&map[start..]);
-        at = middle + skip(&map[middle..]);
-        (start, middle, at)
+        let key = at;
+        let value = key + skip(&map[key..]);
+        at = value + skip(&map[value..]);
+        PairAt {
+            key,
+            value,
+            end: at,
+        }
     })
 }
 
@@ -290,9 +317,8 @@ pub struct MapSearch {
     map: Vec<u8>,
     /// How many searches have walked over the map.
     walks: usize,
-    /// Where the key and the value of each pair begin, in the exact order of the keys. Empty until
-    /// there were many searches.
-    pairs: Vec<(usize, usize)>,
+    /// The pairs in the exact order of their keys. Empty until there were many searches.
+    pairs: Vec<PairAt>,
 }
 
 /// The number of searches that walk over the map.
@@ -315,23 +341,21 @@ impl MapSearch {
     /// O(log n) in the map. The first searches take O(n), and one of them O(n log n).
     pub fn get(&mut self, key: TermRef<'_>) -> Option<TermRef<'_>> {
         let map = &self.map;
-        let key_at = |at: usize, middle: usize| TermRef::within(&map[at..middle]);
+        // One of the first searches: walk.
         if self.walks < WALKS {
             self.walks += 1;
-            let mut pairs = offsets(map);
-            let found = pairs.find(|&(at, middle, _)| key_at(at, middle).identical(key));
-            return found.map(|(_, middle, end)| TermRef::within(&map[middle..end]));
+            let found = offsets(map).find(|pair| pair.key_in(map).identical(key));
+            return found.map(|pair| pair.value_in(map));
         }
+        // Put the pairs in order, once.
         if self.pairs.is_empty() {
-            let mut pairs: Vec<_> = offsets(map).map(|(at, middle, _)| (at, middle)).collect();
-            let key_of = |pair: &(usize, usize)| key_at(pair.0, pair.1);
-            pairs.sort_unstable_by(|one, other| key_of(one).cmp_exact(key_of(other)));
+            let mut pairs: Vec<_> = offsets(map).collect();
+            pairs.sort_unstable_by(|one, other| one.key_in(map).cmp_exact(other.key_in(map)));
             self.pairs = pairs;
         }
-        let order = |&(at, middle): &(usize, usize)| key_at(at, middle).cmp_exact(key);
-        let found = self.pairs.binary_search_by(order);
-        let (_, middle) = self.pairs[found.ok()?];
-        Some(TermRef::within(&map[middle..middle + skip(&map[middle..])]))
+        let order = |pair: &PairAt| pair.key_in(map).cmp_exact(key);
+        let found = self.pairs.binary_search_by(order).ok()?;
+        Some(self.pairs[found].value_in(map))
     }
 }
 

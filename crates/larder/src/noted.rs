@@ -1,4 +1,9 @@
 //! The objects under a key of a bag, with a layer that learns of each change before it is made.
+//!
+//! 1. An operation begins (`Notes::begin`). All of it is under the lock of the key.
+//! 2. The layer is told the old and the new value of each object that is about to change.
+//! 3. The change is passed on to the layer below.
+//! 4. The operation ends (`Notes::end`).
 
 use larder_index::Objects;
 
@@ -80,6 +85,7 @@ impl<N: Notes> Objects for NotedObjects<'_, N> {
     }
 
     fn replace(&mut self, ordinal: usize, value: &[u8]) {
+        // The old value is copied: it lies in the list that is about to change.
         let mut old = Vec::new();
         self.objects.each(&mut |i, value| {
             if i == ordinal {

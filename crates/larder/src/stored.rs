@@ -69,19 +69,18 @@ impl<'a> Stored<'a> {
         StoredKey(self)
     }
 
-    /// The key, if it is an integer in an ordered_set.
-    #[cfg(feature = "serde")]
+    /// The key, if it is an integer of 64 bits that the index key alone tells.
     #[inline]
     pub(crate) fn int_key(&self) -> Option<i64> {
         // Only the header of the value is read, so other bytes after the value don't matter.
-        object::ordered_int(self.key, self.bytes)
+        object::int_key(self.key, self.bytes)
     }
 
-    /// The key, if it is a binary of at most 512 bytes in an ordered_set, none of them zero.
-    #[cfg(feature = "serde")]
+    /// The key, if it is a binary that lies in the index key as it is. So do all binaries in hash
+    /// order, and in key order those of at most 512 bytes, none of them zero.
     #[inline]
     pub(crate) fn binary_key(&self) -> Option<&'a [u8]> {
-        object::ordered_binary(self.key, self.bytes)
+        object::binary_key(self.key, self.bytes)
     }
 
     /// The index key. Unless the value has an exact key, it is the key's term or its order key.
@@ -127,17 +126,16 @@ impl<'a> Stored<'a> {
 pub struct StoredKey<'a>(Stored<'a>);
 
 impl<'a> StoredKey<'a> {
-    /// The key, if it is an integer of 64 bits that the index key alone tells.
+    /// The key, if it is an integer (see [`Stored::int_key`]).
     #[inline]
     pub fn int(&self) -> Option<i64> {
-        object::int_key(self.0.key, self.0.bytes)
+        self.0.int_key()
     }
 
-    /// The key, if it is a binary that lies in the index key as it is. So do all binaries in hash
-    /// order, and in key order those of at most 512 bytes, none of them zero.
+    /// The key, if it is a binary that lies in the index key as it is (see [`Stored::binary_key`]).
     #[inline]
     pub fn binary(&self) -> Option<&'a [u8]> {
-        object::binary_key(self.0.key, self.0.bytes)
+        self.0.binary_key()
     }
 
     /// The key.

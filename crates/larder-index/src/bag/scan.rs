@@ -295,8 +295,8 @@ fn hash_and_key<R: KeyRule>(bag: &Bag<R>, key: &[u8], out: &mut Vec<u8>) {
     bag.entries.position(Key { bytes: key, hash }, out);
 }
 
-/// Unpacks a list, from the object with the number `bound` on, in the direction of the scan. The
-/// objects stay where they are. Returns `false` if the entry is a tree header.
+/// Step 2: unpacks a list, from the object with the number `bound` on, in the direction of the
+/// scan. The objects stay where they are. Returns `false` if the entry is a tree header.
 #[inline(always)]
 fn spread<'g>(
     entry: &BatchEntry<'g>,
@@ -310,6 +310,7 @@ fn spread<'g>(
         firsts,
         ..
     } = batch;
+    // The list lies in the batch's bytes, or in an outside object.
     let (list, before) = (entry.value(), entries.len());
     let bytes = &entry.base(bytes)[..list.end];
     if list::is_in_tree(&bytes[list.start..]) {
@@ -321,7 +322,9 @@ fn spread<'g>(
             Direction::Backward => item.number <= bound,
         });
         if belongs {
+            // The same key, and the object's place in the list as the value.
             entries.push(entry.with_value(item.object));
+            // Only the first object of each key is wanted.
             if *firsts && direction == Direction::Forward {
                 return true;
             }

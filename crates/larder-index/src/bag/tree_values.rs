@@ -99,14 +99,18 @@ impl<'a, R: KeyRule> TreeValues<'a, R> {
         }
     }
 
+    /// Stores an object in the tree.
     fn put(&mut self, position: &[u8], value: &[u8]) {
-        // (2)
+        // (2) The version is odd before the tree changes.
         self.begin_write();
+        // (3) Nobody else writes objects of this key: the stripe is locked.
         let tree = &self.value_trees.tree;
         tree.put(self.guard, position, value, &mut |_| true);
     }
 
+    /// Removes the object with this number from the tree.
     fn remove(&mut self, number: u64) {
+        // (2), (3) As in `put`.
         self.begin_write();
         let tree = &self.value_trees.tree;
         tree.remove(self.guard, &self.position(number), &mut |_| true);
@@ -126,13 +130,15 @@ impl<'a, R: KeyRule> TreeValues<'a, R> {
         self.entries_from(&self.prefix, f);
     }
 
+    /// The position of the key's object with this number.
     fn position(&self, number: u64) -> Position {
         let mut position = Position::from_slice(&self.prefix);
         push_number(number, &mut position);
         position
     }
 
-    /// Updates the header after objects were removed, and their entries in the hash index.
+    /// Updates the header after objects were removed, together with their entries in the hash
+    /// index.
     fn forget(&mut self, removed: usize) {
         if removed == 0 {
             return;
@@ -148,8 +154,9 @@ impl<'a, R: KeyRule> TreeValues<'a, R> {
 
     /// Removes all objects of the tree key, and their entries in the hash index, leaf by leaf.
     fn clear(&mut self, f: &mut dyn FnMut(&[u8])) -> usize {
-        // Readers that began before this see another version afterwards, and repeat.
+        // (2) Readers that began before this see another version afterwards, and repeat.
         self.begin_write();
+        // (3) One leaf after the other, without a search for each object.
         let removed = self
             .value_trees
             .tree
@@ -164,15 +171,15 @@ impl<'a, R: KeyRule> TreeValues<'a, R> {
             self.unindex_all();
         }
         self.entry.count = 0;
-        // The last step checks whether the key should become a list again, or be removed.
+        // Step 4 checks whether the key should become a list again, or be removed.
         self.fewer = true;
         // Remembered positions of objects are no longer valid.
         self.replaced = None;
         removed
     }
 
-    /// Writes the key's entry, as the last step before the stripe is unlocked. Linearisation point
-    /// of the change, for readers that only read the entry.
+    /// Step 4: writes the key's entry. Linearisation point of the change, for readers that only
+    /// read the entry.
     fn write_entry(&mut self) {
         let (entries, key) = (&self.bag.entries, self.key);
         if self.entry.count == 0 {
@@ -220,10 +227,12 @@ impl<R: KeyRule> TreeValues<'_, R> {
         at
     }
 
+    /// The hash of an object, whose top bits are in its position in the hash index.
     fn hash(&self, value: &[u8]) -> u64 {
         (self.bag.hash)(value)
     }
 
+    /// Adds an object to the hash index.
     fn index_object(&self, number: u64, value: &[u8]) {
         let mut at = self.hash_prefix(self.hash(value));
         push_number(number, &mut at);
@@ -231,6 +240,7 @@ impl<R: KeyRule> TreeValues<'_, R> {
         hash_index.put(self.guard, &at, &[], &mut |_| true);
     }
 
+    /// Removes an object from the hash index.
     fn unindex(&self, number: u64, hash: u64) {
         let mut at = self.hash_prefix(hash);
         push_number(number, &mut at);
@@ -263,14 +273,14 @@ impl<R: KeyRule> TreeValues<'_, R> {
         same: &mut dyn FnMut(&[u8]) -> bool,
     ) -> Vec<u64> {
         // The entries of all objects with this hash are neighbours.
-        // The limit is applied here, not to the entries: objects with the same hash may be unequal.
         let (prefix, mut found) = (self.hash_prefix(self.hash(value)), Vec::new());
         let hash_index = &self.value_trees.hash_index;
         runs(hash_index, self.guard, &prefix, &prefix, &mut |run| {
             found.extend((0..run.len()).map(|i| number(run.key(i))));
             true
         });
-        // Equal hashes don't prove equality, so compare each object.
+        // Equal hashes don't prove equality, so compare each object. The limit counts those that
+        // are equal.
         let mut left = limit;
         found.retain(|&n| {
             let is = left > 0
@@ -347,6 +357,7 @@ impl<R: KeyRule> Objects for TreeValues<'_, R> {
         if self.entry.indexed {
             self.index_object(number, value);
         } else {
+            // Without searches, the index is made later: it would be of no use so far.
             let most = if self.searched.get() {
                 INDEX_ABOVE
             } else {
@@ -359,7 +370,7 @@ impl<R: KeyRule> Objects for TreeValues<'_, R> {
     }
 
     fn remove_if(&mut self, f: &mut dyn FnMut(&[u8]) -> bool) -> usize {
-        // 1. Decide for all objects first. Nothing changes while `entries` walks over the leaves.
+        // Decide for all objects first. Nothing changes while `entries` walks over the leaves.
         let (indexed, mut removed) = (self.entry.indexed, Vec::new());
         self.entries(&mut |position, value| {
             if f(value) {
@@ -368,11 +379,12 @@ impl<R: KeyRule> Objects for TreeValues<'_, R> {
             }
             true
         });
-        // Remove all of them leaf by leaf, without a search for each.
+        // If all are to go, remove them leaf by leaf.
         if removed.len() == self.entry.count {
             return self.clear(&mut |_| ());
         }
-        // 2. Remove the chosen ones, each by its number, and from the index by its hash.
+        // Otherwise remove the chosen ones, each by its number, and from the hash index by its
+        // hash.
         for &(number, hash) in &removed {
             if indexed {
                 self.unindex(number, hash);

@@ -82,8 +82,14 @@ impl BPlusTree {
         }
     }
 
-    /// See [`Unique::remove_scanned`](crate::Unique::remove_scanned). The batch is of a forward
-    /// scan, so it has neighbouring entries of the leaf, in their order.
+    /// See [`Unique::remove_scanned`](crate::Unique::remove_scanned). `batch` is of a forward scan,
+    /// so it has neighbouring entries of one leaf, in their order. One of a backward scan is left
+    /// to the caller: the result is `false`.
+    ///
+    /// 1. Lock the leaf of the first chosen entry, if its version is still that of the batch.
+    /// 2. Find the slots of the first and the last chosen entry. Those of the others follow.
+    /// 3. Ask `predicate`, and remove the entries.
+    /// 4. Shrink or merge the leaf, which unlocks it, and retire the handles (O4).
     pub(crate) fn remove_scanned(
         &self,
         guard: &Guard,
@@ -96,6 +102,7 @@ impl BPlusTree {
             return false;
         };
         let key = SearchKey::new(position);
+        // (1) An obsolete leaf has other entries by now.
         let Ok((mut leaf, _)) = self.inner.find(key, guard).lock() else {
             return false;
         };
@@ -104,13 +111,15 @@ impl BPlusTree {
         if seen.index != number || !leaf.was_at(seen.version) {
             return false;
         }
+        // (2) The distance of the two slots is that of the two entries in the batch. If it isn't,
+        // the batch has them in the other order.
         let entry = |i: u32| leaf.search(SearchKey::new(batch.key(i as usize)));
         let last = chosen[chosen.len() - 1];
         let (at, to) = (entry(first), entry(last));
-        // A batch of a backward scan has them in the other order.
         if at.record.is_none() || to.i.checked_sub(at.i) != Some((last - first) as usize) {
             return false;
         }
+        // (3) The caller may still refuse: nothing has been changed.
         if !predicate() {
             return false;
         }
@@ -121,6 +130,7 @@ impl BPlusTree {
             handles.extend(take_out(&mut leaf, from..from + run.len(), None));
         }
         self.mark_counts_stale(guard, &leaf, key);
+        // (4) This releases the lock.
         self.shrink_or_merge(guard, key, leaf);
         for handle in handles {
             self.shared.retire(guard, Some(handle));
@@ -129,7 +139,8 @@ impl BPlusTree {
     }
 
     /// See [`Container::free_some`](crate::Container::free_some). A call continues where the last
-    /// one has stopped.
+    /// one has stopped: `freed` is the position. Each leaf is emptied in the steps of
+    /// `remove_within`.
     pub(crate) fn free_some(&self, guard: &Guard, limit: usize, f: &mut dyn FnMut(&[u8])) -> bool {
         let mut cursor = self.freed.lock();
         let (mut freed, backoff) = (0, Backoff::new());
@@ -138,14 +149,14 @@ impl BPlusTree {
                 .inner
                 .find_fenced(Seek::At(&cursor), RangeEnd::High, guard);
             let FencedLeaf { leaf, fence } = found;
-            // If the leaf is obsolete, its successor is at the same position.
+            // (1) If the leaf is obsolete, its successor is at the same position.
             let Ok((mut locked, _)) = leaf.lock() else {
                 backoff.snooze();
                 continue;
             };
             let n = locked.len();
             let mut handles: SmallVec<[Handle; 8]> = SmallVec::new();
-            // Values are passed on without a copy. Handles are collected, and retired after the
+            // (2) Values are passed on without a copy. Handles are collected, and retired after the
             // leaf is unlocked (O4).
             for i in 0..n {
                 let record = locked.record_of(i);
@@ -156,13 +167,14 @@ impl BPlusTree {
             self.mark_counts_stale(guard, &locked, SearchKey::new(&cursor));
             // Count the leaf itself, too, so that a call doesn't walk over many empty leaves.
             freed += n + 1;
-            // Merge it with those that were emptied before, so that few leaves are left to be freed
-            // together with the index. It may be merged with the next one, which is emptied then.
+            // (3) Merge it with those that were emptied before, so that few leaves are left to be
+            // freed together with the index. It may be merged with the next one, which is emptied
+            // then.
             self.shrink_or_merge(guard, SearchKey::new(&cursor), locked);
             for handle in handles {
                 self.shared.retire(guard, Some(handle));
             }
-            // Continue at the upper fence. After the last leaf the next call starts again, and
+            // (4) Continue at the upper fence. After the last leaf the next call starts again, and
             // finds entries that were inserted meanwhile.
             match fence {
                 Some(high) => *cursor = high.to_vec(),

@@ -86,12 +86,12 @@ impl ChildSplice {
     }
 }
 
-/// The successor of a split leaf in which a run of inserts is expected to continue.
+/// One of the two successors of a split leaf.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Run {
-    /// A descending run continues at the end of the left one.
+enum Side {
+    /// A descending run of inserts continues at its end.
     Left,
-    /// An ascending run continues at the start of the right one.
+    /// An ascending run continues at its start.
     Right,
 }
 
@@ -102,8 +102,8 @@ struct Split<'s, 'g> {
     entries: &'s Entries,
     /// The number of entries that the left successor gets.
     cut: usize,
-    /// Where a run continues, if the leaf is cut beside the last insert of one.
-    run: Option<Run>,
+    /// The successor in which a run continues, if the leaf is cut beside the last insert of one.
+    run: Option<Side>,
 }
 
 impl<'s, 'g> Split<'s, 'g> {
@@ -111,8 +111,8 @@ impl<'s, 'g> Split<'s, 'g> {
         // Both successors get at least one entry.
         let run_cut = run_cut.filter(|&cut| cut > 0 && cut < entries.len());
         let run = run_cut.map(|_| match leaf.descends() {
-            true => Run::Left,
-            false => Run::Right,
+            true => Side::Left,
+            false => Side::Right,
         });
         Split {
             leaf,
@@ -124,12 +124,12 @@ impl<'s, 'g> Split<'s, 'g> {
 
     /// Builds the left successor. `fences` is the common prefix of its fences.
     fn left(&self, shared: &Shared, fences: Prefix<'_>) -> ChildAddress<InnerNode> {
-        self.successor(shared, 0..self.cut, fences, Run::Left)
+        self.successor(shared, 0..self.cut, fences, Side::Left)
     }
 
     /// Builds the right successor, likewise.
     fn right(&self, shared: &Shared, fences: Prefix<'_>) -> ChildAddress<InnerNode> {
-        self.successor(shared, self.cut..self.entries.len(), fences, Run::Right)
+        self.successor(shared, self.cut..self.entries.len(), fences, Side::Right)
     }
 
     /// Builds the successor that gets the entries in `range`.
@@ -138,14 +138,16 @@ impl<'s, 'g> Split<'s, 'g> {
         shared: &Shared,
         range: Range<usize>,
         fences: Prefix<'_>,
-        side: Run,
+        side: Side,
     ) -> ChildAddress<InnerNode> {
         let old = self.leaf.leaf();
         let prefix = self.entries.prefix(self.leaf, range.clone(), fences);
         let prefix_growth = prefix.len() - old.prefix_len();
         let need = self.entries.content_size(range.clone(), prefix_growth);
-        // The successor in which a run continues gets the largest capacity. The other one is not
-        // expected to get more inserts, and gets just what it needs.
+        // If the leaf is cut in the middle, both successors get what their entries need, and more
+        // if the index is small or was announced many keys. If a run continues in this successor,
+        // it gets the largest capacity. If one continues in the other successor, no more inserts
+        // are expected here.
         let capacity = match self.run {
             None => {
                 let soon = shared.soon(need);
@@ -161,8 +163,8 @@ impl<'s, 'g> Split<'s, 'g> {
         // of the run then looks beside that slot first, and needs no search.
         if self.run == Some(side) {
             let last_slot = match side {
-                Run::Left => self.cut - 1,
-                Run::Right => self.cut,
+                Side::Left => self.cut - 1,
+                Side::Right => self.cut,
             };
             new.inherit_at(old, last_slot - first);
         }
@@ -288,7 +290,7 @@ impl InnerLevels {
         let left = split.left(shared, Prefix::of_fences(low, Some(fence)));
         let right = split.right(shared, Prefix::of_fences(Some(fence), high));
         // If a run continues at the end of the last leaf, the right successor becomes the tail.
-        let becomes_tail = split.run == Some(Run::Right) && high.is_none();
+        let becomes_tail = split.run == Some(Side::Right) && high.is_none();
         shared.counters.split();
         let child = path.last().map_or(0, |s| s.child);
         // (4) Mark the old leaf obsolete: the linearisation point. Until (5) has published the

@@ -221,13 +221,16 @@ impl Heads {
 
     /// The node of a key, and the link to it.
     fn find_link<'g>(&'g self, key: Key<'_>, guard: &'g Guard) -> Option<(&'g Link, NodeRef<'g>)> {
+        // A node stays in its generation, so all of them are searched, the newest one first (CH5).
         for generation in self.generations() {
+            // The head says for most absent keys that its chain has no node of their class.
             let head = generation.head(generation.number(key.hash));
             let mut link = head.filter(|head| head.may_have(key.hash));
             while let Some(place) = link {
                 let Some(node) = place.load(guard) else {
                     break;
                 };
+                // The links are in the nodes, so a node is replaced at the link that leads to it.
                 if node.hash() == key.hash && node.key() == key.bytes {
                     return Some((place, node));
                 }
@@ -282,8 +285,9 @@ impl Heads {
         f: &mut dyn FnMut(NodeRef<'g>),
     ) {
         for generation in self.generations() {
+            // A generation with more heads than there are blocks has several for this block. One
+            // with fewer has a head of which the block is a part.
             let more = generation.bits.checked_sub(bits);
-            // The heads of the block, or the one head of which the block is a part.
             let heads = match more {
                 Some(more) => (block << more) as usize..((block + 1) << more) as usize,
                 None => {
@@ -293,6 +297,7 @@ impl Heads {
             };
             for number in heads {
                 let mut link = generation.head(number);
+                // Walk over the chain. The chain of a shared head has nodes of other blocks, too.
                 while let Some(node) = link.and_then(|link| link.load(guard)) {
                     if more.is_some() || node.hash().checked_shr(64 - bits).unwrap_or(0) == block {
                         f(node);
@@ -313,6 +318,8 @@ impl Heads {
         f: &mut dyn FnMut(NodeRef<'g>) -> bool,
     ) -> bool {
         for generation in self.generations() {
+            // The first and the last chain. Between two chains that are walked, the first node of a
+            // later one is prefetched, and then the second node of one that is nearer.
             let (from, to) = (generation.number(first), generation.number(last));
             // The caller probably goes on after the last one. So what is prefetched there is of
             // use, too.

@@ -128,6 +128,7 @@ impl Chains {
     fn insert(&self, hash: u64, node: OwnNode) {
         let add = |bytes| self.add_bytes(bytes);
         self.heads.push(hash, node, &add);
+        // The counters are shared by all threads, so only some inserts read them.
         if hash & CHECK_MASK == 0 {
             let heads = self.heads.len();
             if self.shared.counters.bytes() > heads * self.bytes_per_head {
@@ -190,13 +191,16 @@ impl Unique for Chains {
         f: &mut Updater<'_>,
     ) -> bool {
         scratch.clear();
+        // Take the lock of the hash. Only its holder replaces or removes the key's node (CH1).
         let lock = self.heads.lock(key.hash);
         let old = self.heads.find(key, guard);
         let value = old.map(|node| node.value());
+        // The callback decides under the lock. A node never changes, so the new value is whole.
         let new = match f(value, scratch).whole(value, scratch) {
             Change::Keep => return false,
             Change::Remove if old.is_none() => return false,
             Change::Remove => None,
+            // A new key: its node is linked at the head of the newest generation.
             Change::Put | Change::Splice(_) if old.is_none() => {
                 let node = OwnNode::new(key.hash, key.bytes, scratch);
                 self.add_bytes(node.memory());
@@ -205,8 +209,11 @@ impl Unique for Chains {
             }
             Change::Put | Change::Splice(_) => Some(OwnNode::new(key.hash, key.bytes, scratch)),
         };
+        // One exchange of the link to the old node puts the new node in its place, or removes it
+        // (CH2). Readers may still stand at the old node, so it is retired, not freed.
         let bytes = new.as_ref().map_or(0, OwnNode::memory);
         let retired = lock.replace(key, new, guard);
+        // Nothing else needs the lock. What follows only counts bytes.
         drop(lock);
         self.add_bytes(bytes);
         self.shared.note_retired(guard, retired);

@@ -1,5 +1,14 @@
-//! Scans of chains, block by block. A block is a range of hashes. Its nodes are collected from the
-//! chains of all generations, and sorted.
+//! Scans of chains, block by block. A block is a range of hashes: those that begin with the same
+//! bits.
+//!
+//! 1. Find the blocks of the start and of the end of the scan.
+//! 2. Collect the nodes of the next block from the chains of all generations, and sort them.
+//!    Meanwhile the block after it is prefetched.
+//! 3. Drop the nodes before the start and after the end.
+//! 4. Append the others to the batch. If it is full, the scan resumes at the end of the block.
+//!    Otherwise continue with (2).
+//!
+//! So a batch ends between two blocks, and may have more entries than were wanted.
 
 use super::heads::Heads;
 use super::node::NodeRef;
@@ -204,6 +213,7 @@ impl Chains {
         batch: &mut Batch<'g>,
     ) {
         batch.clear();
+        // (1) A generation that is added meanwhile doesn't change the blocks of this batch.
         let blocks = Blocks::of(start, &batch.until, direction, self.heads.block_bits());
         let wanted = match batch.want {
             0 => BATCH,
@@ -211,7 +221,7 @@ impl Chains {
         };
         let (mut block, mut nodes) = (blocks.first, Nodes::new());
         loop {
-            // This block was prefetched before the last one was read, if there was one.
+            // (2) This block was prefetched before the last one was read, if there was one.
             let next = blocks.after(block);
             self.heads.prefetch_block(next, blocks.bits);
             nodes_of(
@@ -222,6 +232,8 @@ impl Chains {
                 guard,
                 &mut nodes,
             );
+            // (3), (4) Entries are nodes, which stay where they are while the guard is pinned. So
+            // nothing is copied.
             blocks.retain_in_range(block, start, &batch.until, &mut nodes);
             for &(_, node) in &nodes {
                 batch.push_adjacent(node.entry(), node.key_len());

@@ -301,7 +301,7 @@ impl LockedHashLeaf<'_> {
     /// Removes slot entry `i` of a bucket and its object. Overflow bits stay as they are.
     ///
     /// The last object is moved to the place of the removed one if the two are equally long, which
-    /// they mostly are in a table with rows of one kind. Otherwise the objects below move up.
+    /// they mostly are in an index with entries of one kind. Otherwise the objects below move up.
     #[inline(always)]
     fn remove_slot(&mut self, bucket: Bucket<'_>, i: usize) {
         // The object ends where the one before it begins.

@@ -36,18 +36,22 @@ impl PackedEntry {
         let (tag, outside) = (u64::from(slot & TAG), u64::from(slot & OUTSIDE != 0));
         PackedEntry(tag << 48 | outside << 52 | ((end - from) as u64) << 32 | from as u64)
     }
+    /// The tag, with the two bits above it, which are clear.
     #[inline]
     pub(super) fn tag(self) -> u8 {
         (self.0 >> 56) as u8
     }
+    /// Whether the batch has a handle instead of the object.
     #[inline]
     pub(super) fn outside(self) -> bool {
         self.0 >> 52 & 1 != 0
     }
+    /// Where the entry begins in the batch's bytes.
     #[inline]
     pub(super) fn from(self) -> usize {
         self.0 as u32 as usize
     }
+    /// Where the entry ends there.
     #[inline]
     pub(super) fn end(self) -> usize {
         self.from() + ((self.0 >> 32) as usize & 0xF_FFFF)
@@ -69,6 +73,7 @@ impl Group {
     /// The largest count of entries that a bucket's head can contain.
     pub(super) const MOST: usize = 255;
 
+    /// An empty group in this memory.
     pub(super) fn new(mut words: Vec<u64>) -> Self {
         // All entries of a bucket fit without a bounds check, even if its count is torn.
         words.resize(words.len().max(BEFORE + Group::MOST), 0);
@@ -93,6 +98,7 @@ impl Group {
         (self.len, self.any) = (kept, any);
     }
 
+    /// Adds an entry.
     pub(super) fn push(&mut self, word: u64) {
         match self.words.get_mut(BEFORE + self.len) {
             Some(place) => *place = word,

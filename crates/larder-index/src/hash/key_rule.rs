@@ -11,7 +11,7 @@ pub trait KeyRule: Send + Sync {
     fn hash(&self, key: &[u8]) -> u64;
 
     /// Whether keys are self-delimiting. If so, leaves don't store the length of a key, which saves
-    /// one or two bytes per row.
+    /// one or two bytes per entry.
     fn is_self_delimiting(&self) -> bool {
         false
     }

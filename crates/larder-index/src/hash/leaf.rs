@@ -255,7 +255,7 @@ impl<'g> HashLeaf<'g> {
     #[inline]
     pub(crate) fn home(self, hash: u64) -> Home<'g> {
         let Probe { home, tag } = self.shape().probe(hash);
-        // SAFETY: `place` returns the whole part of a fraction below 1 times the number of buckets.
+        // SAFETY: `probe` returns the whole part of a fraction below 1 times the number of buckets.
         // So the leaf has a bucket of this number.
         let bucket = unsafe { self.bucket_unchecked(home) };
         Home { bucket, tag }

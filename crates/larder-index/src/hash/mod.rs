@@ -41,7 +41,7 @@
 //! buckets; optimistic lock coupling (Leis, Scheibner, Kemper and Neumann 2016) for readers; tags
 //! as in the tables of F14 and SwissTable; splits under contention after contention-adapting trees
 //! (Sagonas and Winblad 2015). Deviations: the directory is a trie of nodes; a bucket is a slotted
-//! page whose entries may be displaced to the next; rows of up to 240 bytes lie in their leaf,
+//! page whose entries may be displaced to the next; objects of up to 240 bytes lie in their leaf,
 //! whatever their lengths; longer ones lie outside.
 //!
 //! When not to use it: if all hashes are equal, there is a single leaf, which grows without bound

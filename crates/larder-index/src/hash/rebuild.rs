@@ -6,7 +6,8 @@
 //!  new leaf   bucket | bucket | …      mostly appended: entries come in the order of the hashes
 //! ```
 //!
-//! 1. Add up the lengths of the bodies, and plan one or two new leaves.
+//! 1. Add up the lengths of the bodies, which decide the class of buckets (`Rebuild::new`). Plan
+//!    one or two new leaves.
 //! 2. Hash each key, which the old leaf doesn't store, and put the body into its place.
 //! 3. If a new leaf has no room, drop it, and fill a larger one.
 //!
@@ -143,6 +144,8 @@ impl<'l, R: KeyRule> Moved<'l, R> {
         let mut sum = Sum::default();
         for MovedBuckets { bytes, shape } in self.sources() {
             for bucket in bytes.chunks_exact(shape.bucket()) {
+                // Where a bucket's objects begin and end says how many bytes they have together. So
+                // nothing but the slot entries is read.
                 let of_bucket = plain::sum(bucket, shape);
                 if of_bucket.flags & OUTSIDE == 0 {
                     let (n, bytes) = (of_bucket.entries, of_bucket.bytes);
@@ -151,6 +154,7 @@ impl<'l, R: KeyRule> Moved<'l, R> {
                     sum.bytes += bytes + SLOT_ENTRY * n - unused(n, shape.class).min(bytes);
                     sum.longest = sum.longest.max(most_body(shape.class));
                 } else {
+                    // The bucket has handles: each length is looked up.
                     for SlotBody { slot, from, end } in plain::slot_entries(bucket, 0, shape) {
                         sum.add(self.len(self.body(&bucket[from..end], slot)));
                     }
@@ -160,10 +164,10 @@ impl<'l, R: KeyRule> Moved<'l, R> {
         sum
     }
 
-    /// The bytes of the rows that are only inside in buckets of a larger class.
+    /// The bytes of the bodies that are only inside in buckets of a larger class.
     fn above(&self, sum: &Sum, class: u8) -> usize {
         let mut above = 0;
-        // Usually no row is that long.
+        // Usually no body is that long.
         if sum.longest > most_body(class) {
             self.each_len(&mut |len| {
                 if fits_inside(len) && len > most_body(class) {
@@ -398,7 +402,7 @@ impl<'l, R: KeyRule> Rebuild<'l, R> {
                 MovedBody::Inside(body) if body.len() <= most => {
                     plain::put(bytes, shape, hash, body)
                 }
-                // A row that was inside the old leaf is too long for the buckets of this one. Its
+                // A body that was inside the old leaf is too long for the buckets of this one. Its
                 // object goes outside. An attempt that failed may have made it already: attempts
                 // meet the entries in the same order, so they take the same handles.
                 MovedBody::Inside(body) => {

@@ -131,9 +131,9 @@ impl<R: KeyRule> HashOrder<R> {
         let depth = shape.depth;
         let range = LeafRange { hash, depth };
         let plan = rebuild.plan(range, Reason::Grows(shape));
-        // Split the leaf if it would become too large (step 2). If its hashes share many bits, a
-        // split would add a long chain of nodes to the trie for few rows. Such a leaf grows beyond
-        // the usual size (step 1).
+        // (2) Split the leaf if it would become too large. If its hashes share many bits, a split
+        // would add a long chain of nodes to the trie for few entries. Such a leaf grows beyond the
+        // usual size.
         let most = match plan.huge {
             true => HASH_BITS,
             false => HASH_BITS.min(u32::from(depth) + SHARED_BITS),
@@ -143,6 +143,7 @@ impl<R: KeyRule> HashOrder<R> {
                 return self.publish_split(guard, leaf, split);
             }
         }
+        // (1) Otherwise replace it by a larger one.
         let built = rebuild.build(plan, range);
         self.replace(guard, leaf, hash, built);
     }

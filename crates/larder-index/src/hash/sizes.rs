@@ -9,8 +9,8 @@
 //! and the size at which it splits. At any time about equally many leaves are split. So a table
 //! grows evenly, and memory that some leaves give back is used by others.
 //!
-//! The size of buckets follows from the rows: a bucket should hold about [`ROWS_PER_BUCKET`] rows,
-//! and most bytes of larger rows should be inside.
+//! The size of buckets follows from the objects: a bucket should hold about [`OBJECTS_PER_BUCKET`]
+//! of them, and most bytes of larger objects should be inside.
 
 use super::shape::*;
 use crate::config::{size_class, LeafConfig};
@@ -40,11 +40,11 @@ const SPARSE: usize = 820;
 const STEPS_DOWN: usize = 4;
 /// A leaf of fewer buckets than this is full when no bucket has room.
 const FEW_BUCKETS: u32 = 3;
-/// The number of rows that a bucket should hold.
-const ROWS_PER_BUCKET: usize = 5;
-/// The number of rows that a larger bucket should hold. It has more cache lines than are
+/// The number of objects that a bucket should hold.
+const OBJECTS_PER_BUCKET: usize = 5;
+/// The number of objects that a larger bucket should hold. It has more cache lines than are
 /// prefetched at once in any case.
-const ROWS_PER_LARGE_BUCKET: usize = 7;
+const OBJECTS_PER_LARGE_BUCKET: usize = 7;
 /// The least number of buckets at which a leaf splits.
 const LEAST_SPLIT_BUCKETS: usize = 14;
 /// If the hashes of a leaf share many bits, it may get this many times as large as others before it
@@ -149,22 +149,23 @@ impl Sizes {
         }
     }
 
-    /// The class of buckets for rows: the smallest one that holds enough of them, and has most of
-    /// their bytes inside. `count` and `bytes` are of the rows that fit inside some leaf, together
-    /// with their slot entries. `above` says how many of these bytes aren't inside in a class.
+    /// The class of buckets for objects: the smallest one that holds enough of them, and has most
+    /// of their bytes inside. `count` and `bytes` are of the objects that fit inside some leaf,
+    /// together with their slot entries. `above` says how many of these bytes aren't inside in a
+    /// class.
     pub(crate) fn class(&self, count: usize, bytes: usize, above: impl Fn(u8) -> usize) -> u8 {
         let holds = |class: u8| {
             let a_bucket = if class > 1 {
-                ROWS_PER_LARGE_BUCKET
+                OBJECTS_PER_LARGE_BUCKET
             } else {
-                ROWS_PER_BUCKET
+                OBJECTS_PER_BUCKET
             };
             bytes * a_bucket <= count * usable(class)
         };
         let fits = |class: &u8| holds(*class) && above(*class) * 8 <= bytes;
         let class = (self.least_class..self.top_class).find(fits);
-        // A leaf without rows inside has the least class. One whose rows are all too long has the
-        // greatest.
+        // A leaf without objects inside has the least class. One whose objects are all too long
+        // has the greatest.
         class.unwrap_or(if count == 0 {
             self.least_class
         } else {
@@ -268,8 +269,8 @@ pub(crate) fn is_sparse(shape: Shape, live: usize) -> bool {
 
 /// The number of live bytes below which a leaf is sparse.
 ///
-/// A leaf shrinks by two size classes at once. So between two steps a quarter of its rows are
-/// removed, and each removal pays for moving few other rows. In a small table half of them are.
+/// A leaf shrinks by two size classes at once. So between two steps a quarter of its objects are
+/// removed, and each removal pays for moving few other objects. In a small table half of them are.
 fn sparse_below(shape: Shape) -> usize {
     // A leaf of one bucket can't lose buckets. It may get a smaller class.
     if shape.buckets == 1 {
@@ -348,8 +349,8 @@ pub(crate) enum Reason {
     Expects,
 }
 
-/// The fill factor of a new leaf of this class. A leaf has many small rows, and each step moves all
-/// of them, so steps of small rows are longer.
+/// The fill factor of a new leaf of this class. A leaf has many small objects, and each step moves
+/// all of them, so steps of small objects are longer.
 fn filled(class: u8) -> usize {
     if class > 1 {
         FILL_LARGE

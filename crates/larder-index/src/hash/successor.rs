@@ -293,8 +293,8 @@ impl<'g> HashView<'g> {
         }
     }
 
-    /// The slot entry of the least position that has this tag, among the wanted ones at home in a
-    /// bucket.
+    /// Step 2: the slot entry of the least position that has this tag, among the wanted ones at
+    /// home in a bucket.
     fn least_with_tag<R: KeyRule>(
         &self,
         bucket: Bucket<'g>,
@@ -311,7 +311,9 @@ impl<'g> HashView<'g> {
             to: tag,
             displaced: false,
         };
+        // The bound's own entry isn't wanted.
         for slot in with_tags(bucket, tags).filter(|&slot| slot != search.own) {
+            // Copy the key, and compute its hash: slot entries only have the tag.
             let one = self.position(
                 Candidate::new(search.home, slot, tag),
                 keys,
@@ -320,6 +322,7 @@ impl<'g> HashView<'g> {
             let bytes = &batch.bytes;
             let is_less = |best: &CopiedPosition| one.parts(bytes) < best.parts(bytes);
             let (hash, key) = one.parts(bytes);
+            // Keep it if it is after the bound, and before the best one so far.
             if search.bound.is_none_or(|bound| bound.is_before(hash, key))
                 && best.as_ref().is_none_or(|(best, _)| is_less(best))
             {

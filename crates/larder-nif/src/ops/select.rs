@@ -558,7 +558,8 @@ fn slice(
     ended
 }
 
-/// Runs one slice of the job, and adds its results to those found so far.
+/// Runs one slice of the job, and adds its results to those found so far. If it is the last slice,
+/// makes the result of the call (`result_of`).
 fn run(
     call: &Call<'_>,
     scan: &ScanCall,
@@ -593,10 +594,26 @@ fn run(
             _ => SliceOutcome::Result(found),
         });
     }
-    if step == ScanStep::More {
-        return Ok(SliceOutcome::More(reversed(call, list.list(), found)));
-    }
+    Ok(match step {
+        ScanStep::More => SliceOutcome::More(reversed(call, list.list(), found)),
+        ScanStep::Limit | ScanStep::Done => {
+            SliceOutcome::Result(result_of(call, scan, job, step, found, &list))
+        }
+    })
+}
+
+/// The result of a job that has ended with `step`. `list` has the results of its last slice, and
+/// `found` those of the earlier ones, the last one first.
+fn result_of(
+    call: &Call<'_>,
+    scan: &ScanCall,
+    job: &Job,
+    step: ScanStep,
+    found: Word,
+    list: &ListBuilder<'_>,
+) -> Word {
     let end = atoms::END_OF_TABLE.word();
+    // The continuation, if the function returns one.
     let next = match job {
         // The limit is reached. Like `ets`, only a scan of given keys knows that there are no more
         // results.
@@ -607,25 +624,26 @@ fn run(
             Some(rest.term(call, scan, &job.continuation()))
         }
         Job::Limited(..) | Job::IndexLimited(..) => Some(end),
-        Job::Count(job) => return Ok(SliceOutcome::Result(number(call, job.count()))),
-        Job::Delete(job) => return Ok(SliceOutcome::Result(number(call, job.count()))),
-        Job::Replace(job) => return Ok(SliceOutcome::Result(number(call, job.count()))),
-        Job::Build(_) => return Ok(SliceOutcome::Result(atoms::TRUE.word())),
+        Job::Count(job) => return number(call, job.count()),
+        Job::Delete(job) => return number(call, job.count()),
+        Job::Replace(job) => return number(call, job.count()),
+        Job::Build(_) => return atoms::TRUE.word(),
         Job::All(_) | Job::Every(_) | Job::Ranks(_) | Job::Take(_) | Job::Index(_) | Job::Over => {
             None
         }
     };
-    // If all is in one slice, the list is in order.
-    Ok(SliceOutcome::Result(match (next, found == layout::NIL) {
+    match (next, found == layout::NIL) {
+        // All is in one slice, so the list is in order.
         (None, true) => list.list(),
         (Some(next), true) if list.len() == 0 && next == end => end,
         (Some(next), true) => call.tuple(&[list.list(), next]),
+        // There were several slices. Erlang reverses the list.
         (next, false) => {
             let reversed = reversed(call, list.list(), found);
             let parts = [atoms::MORE.word(), reversed, next.unwrap_or(end)];
             call.tuple(&parts[..2 + usize::from(next.is_some())])
         }
-    }))
+    }
 }
 
 /// How a slice of a job has ended. If a list batch has stopped it, the results so far are kept, the

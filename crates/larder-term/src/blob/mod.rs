@@ -60,11 +60,11 @@ enum Content {
     Slice(Box<[u8]>),
     Owner(Owner),
     Anchor(Arc<dyn Any + Send + Sync>),
-    Element(Element),
+    Element(ElementOutOfLine),
 }
 
 /// The term of an element that is stored out of line.
-struct Element {
+struct ElementOutOfLine {
     term: Counted<Box<[u8]>>,
     /// The total size of the binaries to which the term has handles.
     outside: usize,
@@ -99,7 +99,7 @@ impl Payload {
             true => outside_bytes(term.bytes()),
             false => 0,
         };
-        Payload::new(Content::Element(Element {
+        Payload::new(Content::Element(ElementOutOfLine {
             term,
             outside,
             total: Arc::clone(total),
@@ -140,7 +140,7 @@ impl Drop for Payload {
         // Ordering: Relaxed twice; statistics, as in `live_count`.
         LIVE_COUNT.fetch_sub(1, Ordering::Relaxed);
         LIVE_BYTES.fetch_sub(self.len, Ordering::Relaxed);
-        if let Content::Element(Element { term, total, .. }) = &self.content {
+        if let Content::Element(ElementOutOfLine { term, total, .. }) = &self.content {
             total.subtract(term.bytes().len());
         }
     }

@@ -6,7 +6,8 @@ use super::{
 };
 use crate::{skip::end_of, tags::TUPLE, varint, view::TermRef};
 
-/// The elements of a row without the key, from one of them on.
+/// A cursor on the elements of a row without the key: those from one of them on, whose bytes are
+/// adjacent. How many are left is for the caller to know.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ElementsFrom<'a>(&'a [u8]);
 
@@ -41,7 +42,23 @@ impl<'a> ElementsFrom<'a> {
     /// Those after the first, which must exist.
     #[inline]
     pub fn next(self) -> Self {
-        ElementsFrom(&self.0[end_of(self.0, 0)..])
+        self.split_first().1
+    }
+
+    /// The bytes of the first of them, which must exist, as it is stored; and those after it.
+    #[inline]
+    fn split_first(self) -> (&'a [u8], Self) {
+        let (element, rest) = self.0.split_at(end_of(self.0, 0));
+        (element, ElementsFrom(rest))
+    }
+
+    /// The first `count` of them, one after the other.
+    #[inline]
+    pub(super) fn take(self, count: usize) -> Elements<'a> {
+        Elements {
+            from: self,
+            left: count,
+        }
     }
 
     /// Goes on from element `index` towards the later element `wanted`, over whole groups of these
@@ -55,29 +72,19 @@ impl<'a> ElementsFrom<'a> {
     /// Appends the terms of the first `count` elements, as they stand in a tuple. Returns those
     /// after them.
     pub fn push_terms(self, count: usize, out: &mut Vec<u8>) -> Self {
-        let mut from = self;
-        for _ in 0..count {
-            let (element, rest) = from.0.split_at(end_of(from.0, 0));
-            out.extend_from_slice(term_at(element));
-            from = ElementsFrom(rest);
-        }
-        from
+        let mut elements = self.take(count);
+        elements
+            .by_ref()
+            .for_each(|term| out.extend_from_slice(term.bytes()));
+        elements.from
     }
 }
 
-/// Stored elements whose bytes are adjacent.
+/// Some elements of a row without the key, one after the other.
 #[derive(Clone, Copy)]
 pub struct Elements<'a> {
-    run: &'a [u8],
+    from: ElementsFrom<'a>,
     left: usize,
-}
-
-impl<'a> Elements<'a> {
-    /// The first `left` elements of a run.
-    #[inline]
-    pub(crate) fn new(run: &'a [u8], left: usize) -> Self {
-        Elements { run, left }
-    }
 }
 
 impl<'a> Iterator for Elements<'a> {
@@ -86,8 +93,8 @@ impl<'a> Iterator for Elements<'a> {
     #[inline]
     fn next(&mut self) -> Option<TermRef<'a>> {
         self.left = self.left.checked_sub(1)?;
-        let (element, rest) = self.run.split_at(end_of(self.run, 0));
-        self.run = rest;
+        let (element, rest) = self.from.split_first();
+        self.from = rest;
         Some(TermRef::within(term_at(element)))
     }
 

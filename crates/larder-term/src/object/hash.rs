@@ -1,6 +1,6 @@
 //! A hash of objects that doesn't depend on their encoding.
 
-use super::{close, groups, packed, Elements, COMPRESSED, EXACT_KEY, FLAG_BITS, HAS_HANDLES};
+use super::{close, groups, packed, ElementsFrom, COMPRESSED, EXACT_KEY, FLAG_BITS, HAS_HANDLES};
 use crate::{
     contents::has_tree_map,
     encoder::{Encoder, Mode},
@@ -50,7 +50,7 @@ pub unsafe fn hash(value: &[u8]) -> u64 {
     // Otherwise encode each element in inline mode, and hash the result.
     let mut canonical = Vec::with_capacity(others.len());
     let mut start = 0;
-    for term in Elements::new(others, arity - 1) {
+    for term in ElementsFrom::stored(others).take(arity - 1) {
         close(&mut canonical, start);
         start = canonical.len();
         // A host for which both zeros are one number sends either of them for the same object.

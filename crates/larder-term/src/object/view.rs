@@ -152,16 +152,6 @@ fn key_flags(value: &[u8]) -> u8 {
         .map_or(0, |header| header & (EXACT_KEY | FROM_ORDER))
 }
 
-/// The key of an object of a table in key order, if it is an integer.
-#[inline]
-pub fn ordered_int(index_key: &[u8], value: &[u8]) -> Option<i64> {
-    let &header = value.first()?;
-    if header & FROM_ORDER == 0 {
-        return None;
-    }
-    order_key::to_int(index_key)
-}
-
 /// The key of an object, if it is the index key, a term.
 #[inline]
 pub fn term_key<'k>(index_key: &'k [u8], value: &[u8]) -> Option<TermRef<'k>> {
@@ -176,8 +166,8 @@ pub fn term_key<'k>(index_key: &'k [u8], value: &[u8]) -> Option<TermRef<'k>> {
 #[inline]
 pub fn int_key(index_key: &[u8], value: &[u8]) -> Option<i64> {
     match key_flags(value) {
-        0 if !index_key.is_empty() => TermRef::within(index_key).as_int(),
         FROM_ORDER => order_key::to_int(index_key),
+        0 if !index_key.is_empty() => TermRef::within(index_key).as_int(),
         _ => None,
     }
 }
@@ -187,21 +177,10 @@ pub fn int_key(index_key: &[u8], value: &[u8]) -> Option<i64> {
 #[inline]
 pub fn binary_key<'k>(index_key: &'k [u8], value: &[u8]) -> Option<&'k [u8]> {
     match key_flags(value) {
-        0 if !index_key.is_empty() => TermRef::within(index_key).as_binary(),
         FROM_ORDER => order_key::to_binary(index_key),
+        0 if !index_key.is_empty() => TermRef::within(index_key).as_binary(),
         _ => None,
     }
-}
-
-/// The key of an object of a table in key order, if it is a binary of at most 512 bytes, none of
-/// them zero.
-#[inline]
-pub fn ordered_binary<'k>(index_key: &'k [u8], value: &[u8]) -> Option<&'k [u8]> {
-    let &header = value.first()?;
-    if header & FROM_ORDER == 0 {
-        return None;
-    }
-    order_key::to_binary(index_key)
 }
 
 /// The key of an object. If it has to be decoded from its order key, that is done when it is read
@@ -436,7 +415,7 @@ impl<'a> ObjectView<'a> {
     /// The elements without the key, in tuple order.
     #[inline]
     pub fn others(&self) -> Elements<'a> {
-        Elements::new(self.others, self.arity - 1)
+        self.others_from().take(self.arity - 1)
     }
 
     /// The elements without the key, from the first one on.

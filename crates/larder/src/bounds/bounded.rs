@@ -299,15 +299,18 @@ impl Bounded {
         (long, lent): (&mut Vec<u8>, &mut Option<&[u8]>),
         record: impl FnOnce(&[u8]),
     ) -> Lookup {
+        // The stamped value is where the index has put it: copied, or lent.
         let value = match found {
             Lookup::Absent => return Lookup::Absent,
             Lookup::Short(len) => &short[..len],
             Lookup::Long => lent.unwrap_or(long),
         };
+        // An expired object isn't there for any caller, although nobody has removed it yet.
         if self.is_expired(now, value) {
             return Lookup::Absent;
         }
         record(value);
+        // The stamp is the end of the value: leave it out.
         let len = value.len() - stamp::LEN;
         match (found, lent) {
             (Lookup::Short(_), _) => Lookup::Short(len),

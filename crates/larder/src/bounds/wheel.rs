@@ -22,6 +22,7 @@
 //! of the wheel. Entries are in chunks of bytes, not in lists. A timer takes its key and about six
 //! bytes.
 
+use larder_term::varint;
 use std::collections::VecDeque;
 
 const BITS: u32 = 6;
@@ -98,39 +99,26 @@ pub(crate) fn timers(chunk: &[u8]) -> impl Iterator<Item = (u64, &[u8])> {
         let (time, after) = rest.split_at_checked(TIME)?;
         let mut bytes = [0; 8];
         bytes[..TIME].copy_from_slice(time);
-        // The key's length follows as LEB128.
-        let (mut len, mut at) = (0, 0);
-        loop {
-            let byte = after[at];
-            len |= usize::from(byte & 0x7F) << (7 * at);
-            at += 1;
-            if byte < 0x80 {
-                break;
-            }
-        }
-        rest = &after[at + len..];
-        Some((u64::from_le_bytes(bytes), &after[at..at + len]))
+        // The key's length follows, and then the key.
+        let (len, at) = varint::read(after, 0);
+        let (key, next) = after[at..].split_at(len as usize);
+        rest = next;
+        Some((u64::from_le_bytes(bytes), key))
     })
 }
 
 fn append(time: u64, key: &[u8], chunk: &mut TimerChunk) {
     // The time, in `TIME` bytes.
     chunk.extend_from_slice(&time.to_le_bytes()[..TIME]);
-    // The length, in groups of seven bits, the lowest first. Most keys take one byte.
-    let mut len = key.len();
-    while len >= 0x80 {
-        chunk.push(len as u8 | 0x80);
-        len >>= 7;
-    }
-    chunk.push(len as u8);
+    // The key's length, which mostly takes one byte, and the key.
+    varint::push(chunk, key.len() as u64);
     chunk.extend_from_slice(key);
 }
 
 /// Appends a timer to the last of some chunks. Returns by how many bytes the chunk has grown. If
 /// there is no room, returns a new chunk and its size.
 fn add(time: u64, key: &[u8], last: Option<&mut TimerChunk>) -> Result<usize, (TimerChunk, usize)> {
-    // Ten bytes are the most that a length takes.
-    let need = TIME + 10 + key.len();
+    let need = TIME + varint::MOST + key.len();
     match last {
         // A chunk that was made for a long key may be used up to its own capacity.
         Some(chunk) if chunk.len() + need <= CHUNK.max(chunk.capacity()) => {

@@ -339,6 +339,7 @@ impl CandidateKeys {
             let read = self
                 .differing
                 .next(table, op, entries, &mut buffers, |value, key| {
+                    // The index may lack the entry of such a row. So its value is looked at here.
                     entries.position(value, key, position);
                     if is_within(ranges, position) {
                         keys.push(key);

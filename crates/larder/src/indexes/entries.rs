@@ -306,10 +306,15 @@ impl Entries {
     ) -> Claim {
         let IndexEntry { value, key } = entry;
         let mut found = Claim::Made;
+        // The entry of a value has the key as its value. So the claim is an insert of the value
+        // that is refused if the value is there.
         let was = self.tree.put(guard, at(value), key, &mut |old| {
+            // The leaf of the value is locked: of several claims at once, one is made.
             found = match old {
                 None => Claim::Made,
+                // The row that is replaced has the value. The new row keeps its entry.
                 Some(holder) if holder == key && one_row_per_key => Claim::Own,
+                // Note whose it is: the caller may find that this row has expired.
                 Some(holder) => {
                     refusal::note_holder(self.definition.name, value, holder);
                     Claim::Taken

@@ -310,7 +310,7 @@ impl IndexJob {
             program: self.program.as_ref(),
             limit: &mut self.limit,
             check: ValueCheck::new(&entries.extractor, wanted, scratch, indexed, element),
-            rows: Rows::of(op.store.rows()),
+            rows: RowIndex::of(op.store.rows()),
             is_late: false,
             keypos: table.keypos(),
             plain,
@@ -444,22 +444,22 @@ impl RowValues<'_> {
     }
 }
 
-/// The rows of a table, without the reference count that leads to them. So the address isn't
+/// The index of the rows, without the reference count that leads to it. So the address isn't
 /// computed again for each row.
 #[derive(Clone, Copy)]
-enum Rows<'a> {
+enum RowIndex<'a> {
     /// At most one for each key.
     One(&'a dyn Unique),
     /// Any number for each key.
     Many(&'a dyn Multi),
 }
 
-impl<'a> Rows<'a> {
+impl<'a> RowIndex<'a> {
     #[inline]
     fn of(index: &'a TableIndex) -> Self {
         match index {
-            TableIndex::Unique(index) => Rows::One(&**index),
-            TableIndex::Multi(index) => Rows::Many(&**index),
+            TableIndex::Unique(index) => RowIndex::One(&**index),
+            TableIndex::Multi(index) => RowIndex::Many(&**index),
         }
     }
 }
@@ -469,7 +469,7 @@ struct Giving<'a> {
     program: Option<&'a Program>,
     limit: &'a mut Option<usize>,
     check: ValueCheck<'a>,
-    rows: Rows<'a>,
+    rows: RowIndex<'a>,
     /// Whether rows that lack their entry's value have taken all of the time.
     is_late: bool,
     keypos: usize,
@@ -583,11 +583,11 @@ impl Giving<'_> {
     ) -> Given {
         let RowValues { short, long } = values;
         match self.rows {
-            Rows::One(ix) => match copy_of(ix, op.guard, key, short, &mut long.bytes) {
+            RowIndex::One(ix) => match copy_of(ix, op.guard, key, short, &mut long.bytes) {
                 Some((row, len)) => self.row(value, key.bytes, &row[..len]),
                 None => Given::Nothing,
             },
-            Rows::Many(ix) => {
+            RowIndex::Many(ix) => {
                 long.clear();
                 ix.read(op.guard, key, long);
                 self.all_rows(value, key.bytes, long)
@@ -596,17 +596,25 @@ impl Giving<'_> {
     }
 
     /// Gives a row under a key, if it has the value.
+    ///
+    /// 1. Check the row: it may have changed since the entry was read.
+    /// 2. Skip it if an earlier slice has given it.
+    /// 3. Pass it, or the program's result for it, to the sink.
+    /// 4. Stop if the limit is reached, or if the budget is used up.
     #[inline(always)]
     fn row(&mut self, value: &[u8], key: &[u8], row: &[u8]) -> Given {
         // A small row costs two units: it is looked up by its key.
         let cost = cost(2, row);
         let row = raw::view(key, row, self.keypos, self.plain);
+        // (1)
         if !self.check.has(&row, value) {
             return Given::Nothing;
         }
+        // (2)
         if self.count.is_given() {
             return Given::Some;
         }
+        // (3) A row that the program doesn't match is no result, but costs as much.
         let is_result = match self.program {
             None => {
                 (self.sink)(Output::Object(&row));
@@ -617,6 +625,7 @@ impl Giving<'_> {
                 give_result(program, &row, self.context, scratch, self.sink)
             }
         };
+        // (4)
         let has_time = self.budget.spend(cost);
         if let (Some(limit), true) = (&mut *self.limit, is_result) {
             *limit -= 1;

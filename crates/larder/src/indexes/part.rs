@@ -257,10 +257,13 @@ impl Part {
             let forward = Direction::Forward;
             entries.read_leaf(op.guard, range, Some(at), forward, position, batch)
         });
+        // The entries are copied: the job may pause after this leaf, and drop its guard.
         for i in 0..batch.len() {
             let entry = entries.entry(batch.key(i), batch.value(i));
             self.read.push(entry.value, entry.key);
         }
+        // The part ends where the range does, or before the next leaf once there are enough
+        // entries.
         self.stage = match next {
             Some(next) if self.read.len() < enough => Stage::Read(next),
             Some(end) => {
@@ -277,11 +280,13 @@ impl Part {
         (buffers.batch.want, buffers.batch.any_order) = (0, false);
         let (mut walk, mut bytes) = (std::mem::take(&mut self.walk), Vec::new());
         let entries = Arc::clone(&self.entries);
+        // Called with each value of each row that differs, as the view has it, and its key.
         let see = |value: &[u8], key: &[u8]| {
             bytes.clear();
             bytes.extend_from_slice(value);
             bytes.extend_from_slice(key);
             if self.is_at(position_of(&entries, (&bytes, value.len()))) {
+                // A row may be seen twice, if it changes meanwhile. Its entry is there once.
                 if self
                     .differing
                     .insert(bytes[..].into(), value.len())
@@ -292,6 +297,7 @@ impl Part {
                 self.shorten();
             }
         };
+        // No key is left: the part is complete.
         let Some(count) = walk.next(table, op, &entries, buffers, see) else {
             self.stage = Stage::Return;
             return 1;
@@ -310,7 +316,8 @@ impl Part {
         let first = first.map(|(bytes, value)| position(bytes, *value));
         let last = self.differing.last_key_value();
         let last = last.map(|(bytes, value)| position(bytes, *value));
-        // The part must not become empty.
+        // Drop the entries at the last position, and end the part before it. If there is only one
+        // position, they stay: the part must not become empty.
         let (Some(last), true) = (&last, first != last) else {
             return;
         };

@@ -536,7 +536,9 @@ impl EngineTable {
         result
     }
 
-    /// See `writing_under`, and `Operation::walk`.
+    /// The loop around every write of one key. `f` makes one attempt. If the attempt was `Stale`,
+    /// or was refused for a reason that can be removed, the loop begins the write anew. `walk` is
+    /// [`Operation::walk`].
     #[inline]
     fn writing<R>(
         &self,

@@ -1,6 +1,19 @@
 //! Inserting an object: `insert`, `insert_new`.
 //!
-//! Linearisation point: that of the index's write (docs/design.md §4.2).
+//! 1. Check the right to write.
+//! 2. Hash the key with the table's seed, and pin the epoch.
+//! 3. Load the state word (`writing`, in `change`). If a list batch has objects under the key, this
+//!    inserts them first.
+//! 4. The index locks the leaf of the key and finds the entry. Under the lock, the state word is
+//!    loaded again (`revalidate`). If it has changed, nothing is stored, and the write restarts
+//!    from (3).
+//! 5. The index stores the value and unlocks the leaf. If the leaf has no room, the index replaces
+//!    or splits it first.
+//! 6. Count the object, release the handles of the value that was replaced, and evict objects
+//!    beyond the table's limits.
+//!
+//! Steps 4 to 6 are those of every change (`change`). Linearisation point: that of the index's
+//! write (docs/design.md §4.2).
 
 use super::begin::Operation;
 use super::change::{NewValue, Put, Written};
@@ -37,14 +50,17 @@ impl EngineTable {
         who: impl Who,
         object: ObjectRef<'_>,
     ) -> Result<bool, Error> {
+        // (1) Whether the table is still alive is checked in (3).
         self.may_write(who)?;
+        // (2) Hash the key, and pin the epoch.
         let key = self.key(object.key());
         let guard = local.pin();
         let cursors = [&mut local.read_ahead, &mut local.older_ahead];
+        // (3) Load the state word. The closure is repeated while the word changes in between.
         self.writing_beside_walks(cursors, &guard, key.bytes, |op| {
             match &op.store.index {
-                // Replace the object under the key, if there is one. If counts were given, the
-                // table takes them over.
+                // (4) to (6) Replace the object under the key, if there is one. If counts were
+                // given, the table takes them over.
                 TableIndex::Unique(ix) => {
                     let value = NewValue::of(&object);
                     let (written, was) = self.put_one(op, &**ix, key, value, |_| true);
@@ -53,7 +69,7 @@ impl EngineTable {
                     }
                     Ok((written, true))
                 }
-                // The value is copied into the key's list, with counts of its own.
+                // (4) to (6) The value is copied into the key's list, with counts of its own.
                 TableIndex::Multi(_) => Ok((self.put(op, key, object.value())?, false)),
             }
         })
@@ -84,8 +100,8 @@ impl EngineTable {
         self.may_write(who)?;
         let key = self.key(object.key());
         self.writing_under(&local.pin(), key.bytes, |op| {
-            // That the key is absent is decided under the leaf's lock. So of several threads that
-            // insert the same key at once, one succeeds.
+            // (4) That the key is absent is decided under the leaf's lock. So of several threads
+            // that insert the same key at once, one succeeds.
             let mut inserted = false;
             let written = match &op.store.index {
                 TableIndex::Unique(ix) => {

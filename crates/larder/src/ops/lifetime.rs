@@ -284,13 +284,14 @@ impl EngineTable {
             &**ix,
             key,
             EditBuffer::Own,
+            // The object that gets the lifetime: the new one, or else the one that is there.
             &mut |old, scratch| {
                 let object = new.or(old);
                 is_there = object.is_some();
                 scratch.extend_from_slice(object.unwrap_or_default());
                 Ok(if is_there { Change::Put } else { Change::Keep }.into())
             },
-            // The write follows, under the same lock.
+            // Tell the view the lifetime of the write that follows, under the same lock.
             || {
                 view.announce(GivenLifetime {
                     ttl,

@@ -309,9 +309,11 @@ impl Cursor {
         budget: &mut Budget,
         batch: &mut Batch<'g>,
     ) -> ControlFlow<Step, usize> {
+        // The index may return an empty batch before the end, after many entries that it skips.
         batch.may_pause = true;
         let filled = loop {
             let usable = self.fill(table, op, wanted, any_order, batch);
+            // There are entries to process. Whoever does that looks at the budget afterwards.
             if usable > 0 {
                 budget.spend(batch.skipped as u32);
                 break ControlFlow::Continue(usable);
@@ -319,6 +321,7 @@ impl Cursor {
             if self.is_at_end() {
                 break ControlFlow::Break(Step::Done);
             }
+            // It was a pause. Go on if there is time left.
             if !budget.spend(batch.skipped as u32) {
                 break ControlFlow::Break(Step::More);
             }

@@ -6,6 +6,12 @@
 //! is shown as it is at its turn, although hundreds were read in one call. The result is exactly
 //! that of steps from key to key.
 //!
+//! 1. Arm the change stamp, and then load the state word. A change that comes after the first read
+//!    ends the stamp.
+//! 2. Scan from the key on. The first batch has as many objects as are wanted.
+//! 3. Show the objects of a batch one by one, and read the next batch, until the chunk is full: in
+//!    a set or ordered_set after any object, in a bag between two keys.
+//!
 //! A chunk has all objects of a key or none. If a bag's key is just being changed in several
 //! objects, the chunk may have a part of the change, as in every scan. In that case `is_unchanged`
 //! returns `false`.
@@ -60,9 +66,11 @@ pub struct FoldChunk {
 struct ChunkBudget {
     /// The number of objects that the chunk was to have.
     count: usize,
+    /// The number of objects that were shown.
     objects: usize,
+    /// The bytes of these objects.
     bytes: usize,
-    /// The rest of the entries that the index may leave out.
+    /// How many entries the index may still leave out, if the caller is impatient.
     left_out: usize,
 }
 
@@ -81,10 +89,12 @@ impl ChunkBudget {
         }
     }
 
+    /// Whether an object was shown.
     fn is_begun(&self) -> bool {
         self.objects > 0
     }
 
+    /// Whether the chunk is full.
     #[inline(always)]
     fn is_over(&self) -> bool {
         let is_full = self.objects >= self.count || self.bytes >= CHUNK_BYTES;
@@ -135,8 +145,7 @@ impl EngineTable {
     ) -> Result<FoldChunk, Error> {
         self.may_read(who)?;
         let guard = larder_index::pin();
-        // Arm the stamp before anything is read, and before the state word is loaded. Any change
-        // from here on ends the stamp.
+        // (1) Any change from here on ends the stamp.
         let stamp = self.changes.arm();
         let op = self.begin(&guard)?;
         let direction = self.scan_direction(direction);
@@ -163,6 +172,7 @@ impl EngineTable {
                 values,
                 position,
             };
+            // (2) Read the first batch.
             s.batch.want = count;
             s.batch.may_pause = local.is_impatient;
             match from {
@@ -170,7 +180,10 @@ impl EngineTable {
                 // The key itself was shown by the last chunk.
                 Some(key) => s.go_past(&op, self.key(key), direction),
             }
+            // (3) The objects of a bag's key are shown together, so that a chunk never ends between
+            // them.
             let is_last = self.show_objects(&op, &mut s, direction, &mut wanted, show);
+            // The batch is empty if the scan has paused among entries that the index leaves out.
             let has_paused = s.batch.is_empty() && !s.batch.done;
             s.batch.may_pause = false;
             (!has_paused || wanted.is_begun(), is_last)

@@ -77,6 +77,7 @@ impl GatheredKeys {
         from: usize,
         batch: &mut Batch<'g>,
     ) -> usize {
+        // Take as many keys as results are wanted, and no more than a key batch has.
         let left = self.keys.len() - from;
         let wanted = match batch.want {
             0 => left,
@@ -86,6 +87,7 @@ impl GatheredKeys {
         next.fill(wanted, |i| table.key(self.keys.get(from + i)));
         // Neighbouring keys of an index have unrelated places. So their cache misses overlap.
         op.store.prefetch(op.guard, next.keys(), MANY_TO_READ);
+        // Each key is read by itself. A key without an object leaves nothing in the batch.
         for &key in next.keys() {
             batch.push_read(key.bytes, |value| index.get_in_scan(op.guard, key, value));
             to += 1;

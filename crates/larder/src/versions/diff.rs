@@ -410,6 +410,7 @@ impl SnapshotPair<'_> {
         sink: &mut DifferenceSink<'_>,
     ) {
         let table = self.old.table;
+        // Both objects are open at once, so each has a buffer for its unpacked elements.
         let (mut plain_old, mut plain_new) = (Vec::new(), Vec::new());
         let old_object = old.map(|value| raw::view(key, value, table.keypos(), &mut plain_old));
         let new_object = new.map(|value| raw::view(key, value, table.keypos(), &mut plain_new));

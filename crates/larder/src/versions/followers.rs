@@ -1,5 +1,8 @@
-//! The followers of a feed. What a write or a read asks of all of them takes O(log n): there may be
-//! thousands, and each of them reads each event, while writers wait for the queue's lock.
+//! The followers of a feed.
+//!
+//! There may be thousands of them. Each reads each event, and writers wait for the queue's lock
+//! meanwhile. So the least position and the greatest limit are found in O(log n): positions and
+//! limits are kept in multisets of their own.
 
 use smallvec::SmallVec;
 use std::collections::{BTreeMap, BTreeSet};
@@ -133,6 +136,7 @@ impl Followers {
     pub(super) fn wake_before(&mut self, end: u64) -> SmallVec<[Waker; 2]> {
         let mut wakers: SmallVec<[Waker; 2]> = SmallVec::new();
         let by_id = &self.by_id;
+        // A follower that has read everything before `end` has found nothing new, and sleeps on.
         self.asleep.retain(|id| match by_id.get(id) {
             Some(follower) if follower.position < end => {
                 wakers.push(follower.waker.clone());

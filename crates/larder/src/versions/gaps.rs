@@ -44,6 +44,8 @@ impl Gap {
     /// Whether a scan from this edge begins in the gap.
     fn has(&self, edge: Option<&[u8]>, direction: Direction) -> bool {
         let (from, to) = (&self.from[..], self.to.as_deref());
+        // A forward scan begins at the edge, so a scan from `to` finds what is there. A backward
+        // one begins below the edge, so one from `from` begins before the gap.
         match direction {
             Direction::Forward => {
                 edge.is_some_and(|edge| from <= edge && to.is_some_and(|to| edge < to))
@@ -105,6 +107,7 @@ impl Gaps {
 
     /// Adds a gap with the keys at its ends. The oldest one is forgotten if there are too many.
     pub(super) fn add(&mut self, gap: Gap, low: SortedKey, high: Option<SortedKey>) {
+        // What a longer gap covers says nothing more.
         self.0.retain(|known| !gap.covers(&known.gap));
         if self.0.len() == MOST {
             self.0.remove(0);
@@ -115,6 +118,7 @@ impl Gaps {
     /// Forgets the gaps in which a key may lie. If the table isn't `ordered`, keys with the same
     /// word may have any order.
     pub(super) fn forget(&mut self, key: &SortedKey, ordered: bool) {
+        // Keep the gaps whose ends are both on one side of the key.
         self.0.retain(|KnownGap { low, high, .. }| {
             let is_same = |end: &SortedKey| !ordered && end.word() == key.word();
             let is_before = key < low && !is_same(low);

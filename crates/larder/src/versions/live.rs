@@ -66,6 +66,7 @@ impl Live {
         match snapshot {
             Registered::Pending(lower_bound) => self.pending.push(lower_bound),
             Registered::Live(number) => {
+                // They are copied if a write is looking at them.
                 let known = Arc::make_mut(&mut self.known);
                 let place = known.partition_point(|&other| other <= number);
                 known.insert(place, number);
@@ -90,6 +91,7 @@ impl Live {
 
     /// The number of the newest snapshot; 0 if there is none.
     pub(super) fn newest(&self) -> u64 {
+        // The number of a pending one isn't known, and may be the greatest.
         match self.pending.is_empty() {
             true => self.known.back().copied().unwrap_or(0),
             false => PENDING,
@@ -127,10 +129,14 @@ impl SnapshotNumbers {
     /// Whether one of the snapshots needs the version with this number. `before` is the number of
     /// the version before it, or 0.
     pub(super) fn need(&self, before: u64, version: u64) -> bool {
+        // A snapshot reads the version with the least number that isn't less than its own (S2). So
+        // this one is needed by those with numbers above `before`, up to its own number. The first
+        // one above `before` decides.
         let is_known = self.known.as_ref().is_some_and(|known| {
             let next = known.partition_point(|&number| number <= before);
             known.get(next).is_some_and(|&number| number <= version)
         });
+        // A pending snapshot may get any number from its lower bound on.
         is_known || version >= self.others
     }
 }

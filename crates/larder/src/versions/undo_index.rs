@@ -62,8 +62,8 @@ impl UndoIndex {
         self.filter.may_have(hash).then_some(&*self.index)
     }
 
-    /// Puts the first version of a key.
-    /// `place` is the hint of a `prefetch_entry` of the key, or the default.
+    /// Puts the first version of a key, which is all of its record. `place` is the hint of a
+    /// `prefetch_entry` of the key, or the default.
     #[inline]
     pub(super) fn put_first(
         &self,
@@ -74,11 +74,13 @@ impl UndoIndex {
     ) {
         match &self.chains {
             Some(chains) => {
-                // The record is written to its node at once.
+                // The two parts of the record are written to its node at once.
                 let (head, value) = VersionHead::of(number, value);
                 chains.put_absent_parts(key, [head.bytes(), value]);
             }
             None => {
+                // The tree takes a record in one piece: made on the stack if it is short, otherwise
+                // in the thread's buffer.
                 let (head, value) = VersionHead::of(number, value);
                 let mut short = [0; SHORT_VALUE];
                 match head.write(value, &mut short) {

@@ -238,7 +238,8 @@ impl WatchedIndex<dyn Unique> {
         }
     }
 
-    /// A planted fault: a `put` that keeps the version after its change.
+    /// A planted fault: a `put` that keeps the version after its change. A snapshot that is read in
+    /// between finds neither the old value nor a version.
     fn put_late(
         &self,
         guard: &Guard,
@@ -435,9 +436,11 @@ impl Unique for WatchedIndex<dyn Unique> {
         key: Key<'_>,
         predicate: &mut dyn FnMut(&[u8]) -> bool,
     ) -> Previous {
+        // Step 1, as in `put`.
         let _lock = self.lock(guard, key);
         let mut place = Hint::default();
         let mut after = PendingEffects::begin(&self.history, guard, key, &mut place);
+        // Steps 2 and 3, under the lock of the entry.
         let was = self.index.remove_marked(guard, key, &mut |old, mut mark| {
             let removes = predicate(old);
             if removes {
@@ -449,6 +452,7 @@ impl Unique for WatchedIndex<dyn Unique> {
             }
             removes
         });
+        // The entry's lock is released. Wake followers, and free what was dropped.
         after.finish(&self.history, guard);
         was
     }

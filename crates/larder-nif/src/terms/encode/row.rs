@@ -64,7 +64,7 @@ impl<'p> Row<'p> {
     /// (1) to (3) of `write`.
     #[inline(always)]
     pub fn write_key(&mut self, table: &EngineTable, elements: &[Word]) -> Written {
-        // 1. The head: arity and flags. In an ordered_set the key is assumed to be restorable from
+        // (1) The head: arity and flags. In an ordered_set the key is assumed to be restorable from
         // its order key; `other_key` corrects the flag if it isn't.
         let (keypos, form) = (table.keypos(), table.key_form());
         let &word = elements.get(keypos - 1).ok_or(Unreadable)?;
@@ -80,7 +80,7 @@ impl<'p> Row<'p> {
             .out
             .varint((elements.len() << FLAG_BITS) as u64 | u64::from(flags));
         value.first = value.out.len();
-        // 2, 3. The key.
+        // (2), (3) The key. A small integer can always be restored from its index key.
         match layout::small(word) {
             Some(_) => self.key.key(word, form),
             None => self.other_key(word, form),
@@ -91,12 +91,12 @@ impl<'p> Row<'p> {
     #[inline(always)]
     pub fn write_others(&mut self, table: &EngineTable, elements: &[Word]) -> Written {
         let (keypos, value) = (table.keypos(), &mut self.value);
-        // 4. The other elements.
+        // (4) The other elements.
         match elements.len() < groups::WIDE {
             true => value.run(elements, keypos, &mut value.out.len())?,
             false => value.groups(elements, keypos)?,
         }
-        // 5. The flags that depend on the elements, compression, and elements out of line.
+        // (5) The flags that depend on the elements, compression, and elements out of line.
         if value.handles.get() || table.compressed() || value.out.len() > LONGEST_IN_LINE {
             self.finish(table);
         }
