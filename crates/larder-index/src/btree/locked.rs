@@ -384,12 +384,17 @@ impl<'g> LockedTreeLeaf<'g> {
 
     /// Where the place of the record at the offset `at` ends: where the next record begins. `n` is
     /// the number of entries, in which it is linear.
+    #[inline]
     fn end_of_place(&self, at: usize, n: usize) -> usize {
+        // Without branches, since the records are in no order: the distance from `at` to a record
+        // before it is huge.
+        let distance = |slot: &AtomicU64| {
+            // Ordering: Relaxed, see above.
+            ((slot.load(Relaxed) & OFFSET_MASK) as usize).wrapping_sub(at + 1)
+        };
+        let none = self.leaf.capacity() - at - 1;
         let slots = self.leaf.words()[..n].iter();
-        // Ordering: Relaxed, see above.
-        let offsets = slots.map(|slot| (slot.load(Relaxed) & OFFSET_MASK) as usize);
-        let next = offsets.filter(|&offset| offset > at).min();
-        next.unwrap_or(self.leaf.capacity())
+        at + 1 + slots.map(distance).fold(none, usize::min)
     }
 
     /// Writes a record at `record_offset`, and the slot `i` that points to it.
