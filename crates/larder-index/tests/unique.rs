@@ -405,6 +405,59 @@ fn a_panic_in_an_update_changes_nothing() {
     }
 }
 
+/// Parts of values that lie outside their leaves are replaced by longer and by shorter ones, and the
+/// memory of the values is counted.
+#[test]
+fn parts_of_large_values_are_replaced() {
+    let (guard, how) = (pin(), Hashes::Good);
+    for (kind, config) in [Kind::Hash, Kind::Ordered]
+        .into_iter()
+        .flat_map(|kind| configs().map(|config| (kind, config)))
+    {
+        let index = make(kind, config);
+        let mut values: Vec<Vec<u8>> = (0..20)
+            .map(|i| (0..900 + 7 * i).map(|at| (at % 251) as u8).collect())
+            .collect();
+        for (i, value) in values.iter().enumerate() {
+            let bytes = key_bytes(i as u16);
+            index.put(&guard, key(&bytes, how), value, &mut |_| true);
+        }
+        let before = index.memory();
+        let parts = [
+            (0, 3, 3),
+            (0, 1, 9),
+            (400, 8, 0),
+            (890, 2, 2),
+            (100, 0, 700),
+            (100, 700, 0),
+        ];
+        for (at, len, new_len) in parts {
+            for (i, value) in values.iter_mut().enumerate() {
+                let bytes = key_bytes(i as u16);
+                let new: Vec<u8> = (0..new_len).map(|n| 255 - (n + i) as u8 % 4).collect();
+                index.update_present(
+                    &guard,
+                    key(&bytes, how),
+                    &mut Vec::new(),
+                    &mut |old, out| {
+                        out.extend_from_slice(&new);
+                        Change::splice(old.unwrap(), at, len, out)
+                    },
+                );
+                value.splice(at..at + len, new);
+                let mut found = Vec::new();
+                assert!(index.get(&guard, key(&bytes, how), &mut found));
+                assert_eq!(found, *value, "{kind:?}: {at}, {len}, {new_len}");
+            }
+            let grown = index.memory() as i64 - before as i64;
+            // Whole words.
+            let of_values = if new_len == 700 { 20 * 700 } else { 0 };
+            assert!((grown - of_values).abs() <= 20 * 8, "{grown} {of_values}");
+        }
+        assert_eq!(index.memory(), before);
+    }
+}
+
 /// A value that lies outside its leaf is lent, and stays as it was while the reader is pinned, even
 /// if its entry is changed in part, replaced or removed.
 #[test]

@@ -8,8 +8,9 @@
 //! Invariants, whenever the lock isn't held:
 //! * **B11** Each of the slots `0..count` points to a record at or above `heap`. They are in the
 //!   order of positions (B3).
-//! * **B12** `live` is the total length of the records that slots point to. The bytes of other
-//!   records are reused after all records have been compacted (`compact`).
+//! * **B12** `live` is the total length of the records that slots point to. Bytes between two of
+//!   them belong to the place of the first: its record may grow into them. All of them are reused
+//!   after the records have been compacted (`compact`).
 //! * **B13** Sample `i` is the upper half of slot `(i + 1) << spacing`, if there is such a slot.
 //!
 //! A change writes a record to free bytes, shifts slots, and stores a slot that points to the
@@ -31,6 +32,10 @@ use crate::outside::{Handle, Outside};
 use crate::seqlock::words::{self, little, Torn, Writer};
 use crate::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::cmp::Ordering;
+
+/// If a leaf has at most this number of entries, it is worth while to look for the next record. With
+/// more, compacting the leaf now and then takes less time.
+const FEW: usize = 64;
 
 /// The slot for the next entry of a run of inserts.
 pub(crate) struct AppendSlot {
@@ -342,28 +347,54 @@ impl<'g> LockedTreeLeaf<'g> {
                 return true;
             }
         }
-        // The lengths of the values differ, or one of the objects is outside. If the record stays
-        // equally long, overwrite the old one.
+        self.replace_record(i, head, suffix, stored, old)
+    }
+
+    /// The same, if the lengths of the values differ, or one of the objects is outside.
+    #[inline(never)]
+    fn replace_record(
+        &mut self,
+        i: usize,
+        head: u64,
+        suffix: &[u8],
+        stored: StoredValue<'_>,
+        old: &Record,
+    ) -> bool {
         let (n, heap, size) = (self.len(), self.heap(), stored.record(suffix.len()));
         // Ordering: Relaxed, see above.
         let slot = self.leaf.words()[i].load(Relaxed);
         // The entry keeps its mark.
-        let head = head | slot & MARK_MASK;
-        if old.len() == size {
-            let record_offset = slot & OFFSET_MASK;
-            self.change();
-            self.write(i, head, suffix, stored, record_offset as usize);
-            return true;
-        }
-        // Otherwise write a new record below the others, and let the slot point to it. The bytes of
-        // the old record are wasted until the leaf is compacted (B12).
-        if n * SLOT + size > heap {
-            return false;
-        }
+        let (head, at) = (head | slot & MARK_MASK, (slot & OFFSET_MASK) as usize);
+        let live = self.record_bytes() + size - old.len();
+        // If it fits in the place of the old record, it is written there. The bytes that a shorter
+        // record leaves belong to no entry, and are here again if the value grows.
+        let fits = size <= old.len() || n <= FEW && size <= self.end_of_place(at, n) - at;
+        let (at, heap) = match fits {
+            true => (at, heap),
+            // Otherwise below the other records, and the slot then points there. The bytes of the
+            // old record are wasted until the leaf is compacted (B12).
+            false if n * SLOT + size <= heap => (heap - size, heap - size),
+            false => return false,
+        };
         self.change();
-        self.write(i, head, suffix, stored, heap - size);
-        self.set_head(n, heap - size, self.record_bytes() + size - old.len());
+        self.write(i, head, suffix, stored, at);
+        self.set_head(n, heap, live);
         true
+    }
+
+    /// Where the place of the record at the offset `at` ends: where the next record begins. `n` is
+    /// the number of entries, in which it is linear.
+    #[inline]
+    fn end_of_place(&self, at: usize, n: usize) -> usize {
+        // Without branches, since the records are in no order: the distance from `at` to a record
+        // before it is huge.
+        let distance = |slot: &AtomicU64| {
+            // Ordering: Relaxed, see above.
+            ((slot.load(Relaxed) & OFFSET_MASK) as usize).wrapping_sub(at + 1)
+        };
+        let none = self.leaf.capacity() - at - 1;
+        let slots = self.leaf.words()[..n].iter();
+        at + 1 + slots.map(distance).fold(none, usize::min)
     }
 
     /// Writes a record at `record_offset`, and the slot `i` that points to it.
@@ -575,4 +606,52 @@ fn store<const N: usize>(slots: &[AtomicU64; N], contents: [u64; N]) {
 pub(crate) fn lives_outside(suffix: usize, value: usize, most: usize) -> bool {
     let bound = (most / 8).clamp(HANDLE_RECORD, MOST_INLINE);
     suffix > MOST_INLINE || value > MOST_INLINE || suffix + value > bound
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::btree::BPlusTree;
+    use crate::{pin, LeafConfig};
+
+    /// Values whose lengths vary stay in their places, so that the leaf isn't compacted again and
+    /// again.
+    #[test]
+    fn a_record_that_grows_again_stays_in_its_place() {
+        let (tree, guard) = (BPlusTree::new(LeafConfig::default()), pin());
+        let keys: Vec<_> = (0..8u32).map(u32::to_be_bytes).collect();
+        let put = |key, len: usize| {
+            tree.put(&guard, key, &vec![len as u8; len], &mut |_| true);
+        };
+        let head = || {
+            let found = tree.inner.find(SearchKey::new(&keys[0]), &guard).lock();
+            let leaf = found
+                .ok()
+                .map(|found| found.0)
+                .expect("no leaf is replaced");
+            (leaf.heap(), leaf.record_bytes())
+        };
+        keys.iter().for_each(|key| put(key, 200));
+        let (heap, live) = head();
+        for len in [199, 130, 200, 3, 90, 200] {
+            for (i, key) in keys.iter().enumerate() {
+                put(key, len);
+                let mut value = Vec::new();
+                assert!(tree.get(&guard, key, &mut value));
+                assert_eq!(value, vec![len as u8; len]);
+                // Another one is as it was.
+                value.clear();
+                assert!(tree.get(&guard, &keys[(i + 1) % 8], &mut value));
+                assert!(value.iter().all(|byte| usize::from(*byte) == value.len()));
+            }
+            assert_eq!(head().0, heap, "{len}");
+        }
+        assert_eq!(head(), (heap, live));
+        // One that is longer than ever gets another place. The record before it grows into its old
+        // one.
+        put(&keys[3], 210);
+        assert_eq!(head().0, heap - 213);
+        put(&keys[4], 400);
+        assert_eq!(head(), (heap - 213, live + 210));
+    }
 }

@@ -228,17 +228,15 @@ impl BPlusTree {
                 }
                 // An outside value is copied once, with the other part.
                 _ if record.is_outside() => {
-                    let value = slot.value(&leaf).unwrap_or_default();
-                    let parts = part.spliced(value, scratch);
-                    let new = self.outside_or_none(slot.key, slot.suffix.len(), &parts);
+                    let new = leaf.handle(record).and_then(|old| {
+                        self.spliced(slot.suffix.len(), leaf.outside(old), part.range(), scratch)
+                    });
                     if let Some(handle) = new {
                         mark.set::<MARKED, _>(slot.entry(), |i, mark| leaf.set_mark(i, mark));
-                        let old = leaf.set_handle(record, handle);
-                        self.finish_in_place(guard, &slot, leaf, contention);
-                        self.shared.retire(guard, old);
+                        self.replace_object(guard, &slot, leaf, contention, handle);
                         return true;
                     }
-                    change.complete_value(Some(value), scratch);
+                    change.complete_value(slot.value(&leaf), scratch);
                 }
                 _ => change.complete_value(slot.value(&leaf), scratch),
             },
@@ -630,7 +628,7 @@ impl BPlusTree {
 
     /// Ends a change that was made in place.
     #[inline(always)]
-    fn finish_in_place(
+    pub(super) fn finish_in_place(
         &self,
         guard: &Guard,
         at: &FoundSlot<'_>,

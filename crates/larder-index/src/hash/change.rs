@@ -126,11 +126,17 @@ impl LockedHashLeaf<'_> {
         hit.bucket.store_bytes(hit.from + at, bytes);
     }
 
-    /// Replaces the handle of a hit whose object is outside.
-    pub(crate) fn set_handle(&mut self, hit: &Hit<'_>, handle: Handle) {
-        debug_assert!(hit.outside);
+    /// Replaces the handle at `at` in a bucket by another one. Returns the old one.
+    #[inline]
+    pub(crate) fn exchange_handle(
+        &mut self,
+        (bucket, at): (Bucket<'_>, usize),
+        handle: Handle,
+    ) -> Handle {
+        let old = Handle::from_bits(bucket.load(at));
         self.change();
-        hit.bucket.store(hit.from, handle.bits(), HANDLE);
+        bucket.store(at, handle.bits(), HANDLE);
+        old
     }
 
     /// Replaces the value of a hit, which is in its bucket, with one of another length. Its key and

@@ -13,7 +13,7 @@
 
 use super::HashOrder;
 use crate::contention::{CONTENDED, HIGH_CONTENTION, UNCONTENDED};
-use crate::hash::bucket::{entries, Home};
+use crate::hash::bucket::{entries, Bucket, Home};
 use crate::hash::change::Body;
 use crate::hash::hit::Hit;
 use crate::hash::key_rule::KeyRule;
@@ -30,6 +30,7 @@ use crate::outside::Handle;
 use crate::sync::Backoff;
 use crate::{Change, Key, Previous};
 use crossbeam_epoch::Guard;
+use std::ops::Range;
 
 /// Where a key belongs, after step 1.
 ///
@@ -219,17 +220,16 @@ impl<R: KeyRule> HashOrder<R> {
                 }
                 // An outside value is copied once, with the other part.
                 _ if hit.outside => {
-                    let (value, class) = (locked.leaf.value(hit), locked.leaf.leaf().class());
-                    let parts = part.spliced(value, scratch);
-                    let new = self.outside_of(key.bytes, &parts, class);
-                    if let Some(handle) = new {
+                    let (key_len, part) = (key.bytes.len(), part.range());
+                    if let Some(new) = self.spliced(&locked.leaf, hit, key_len, part, scratch) {
                         mark.set::<MARKED, _>(Some(hit), |hit, mark| {
                             locked.leaf.set_mark(hit.bucket, hit.slot, mark)
                         });
-                        self.replace_handle(guard, locked, hit, handle);
+                        let at = (hit.bucket, hit.from);
+                        self.replace_object(guard, locked.leaf, locked.contention, at, new);
                         return true;
                     }
-                    change.complete_value(Some(value), scratch);
+                    change.complete_value(Some(locked.leaf.value(hit)), scratch);
                 }
                 _ => change.complete_value(Some(locked.leaf.value(hit)), scratch),
             },
@@ -339,8 +339,12 @@ impl<R: KeyRule> HashOrder<R> {
                 leaf.overwrite(hit, 0, value);
                 true
             }
+            Some(hit) if hit.outside => {
+                let at = (hit.bucket, hit.from);
+                return self.store_outside(guard, key, leaf, locked.contention, at, value);
+            }
             // The lengths differ: the objects below move by the difference.
-            Some(hit) => !hit.outside && leaf.resize(hit, value),
+            Some(hit) => leaf.resize(hit, value),
             // The key is new: insert it in its home bucket, or in the next bucket with room.
             None if mark == 0 => self.insert(&home, key.bytes, &mut leaf, value),
             None => {
@@ -352,8 +356,8 @@ impl<R: KeyRule> HashOrder<R> {
                 done
             }
         };
-        // There was no room, or the old or the new object is outside. Nothing has been changed yet,
-        // so the slow path starts over from step 2.
+        // There was no room, or the new object is outside. Nothing has been changed yet, so the
+        // slow path starts over from step 2.
         if !done {
             return self.store_anew(guard, key, leaf, value, locked.contention);
         }
@@ -391,8 +395,26 @@ impl<R: KeyRule> HashOrder<R> {
         lives_inside(len, class) && has_capacity(leaf.leaf(), body) && leaf.insert(home, body)
     }
 
-    /// The slow path of `store`, for a value that needs another bucket, a larger leaf, or memory
-    /// outside the leaf.
+    /// Step 3 and the steps after it, for an entry whose object is outside. Its handle is at `at`.
+    #[inline(never)]
+    fn store_outside(
+        &self,
+        guard: &Guard,
+        key: Key<'_>,
+        leaf: LockedHashLeaf<'_>,
+        contention: i32,
+        at: (Bucket<'_>, usize),
+        value: &[u8],
+    ) {
+        match self.outside_of(key.bytes, value, leaf.leaf().class()) {
+            // Both objects are outside: only the handle changes.
+            Some(new) => self.replace_object(guard, leaf, contention, at, new),
+            None => self.store_anew(guard, key, leaf, value, contention),
+        }
+    }
+
+    /// The slow path of `store`, for a value that needs another bucket or a larger leaf, or that
+    /// comes from or goes to memory outside the leaf.
     ///
     /// It searches for the entry again. If the hit were an argument, the common case would have to
     /// keep it in memory instead of registers.
@@ -412,8 +434,12 @@ impl<R: KeyRule> HashOrder<R> {
         let found = leaf.view().find_general(hash, key.bytes, length_prefixed);
         debug_assert!(found.is_ok(), "a leaf was torn under its lock");
         let hit = found.unwrap_or_default();
-        let body = match self.outside_of(key.bytes, &[value], shape.class) {
-            Some(handle) => Body::Outside(handle),
+        let body = match self.outside_of(key.bytes, value, shape.class) {
+            Some(handle) => {
+                let bytes = leaf.object(handle).memory();
+                self.shared.counters.add_bytes(bytes as isize);
+                Body::Outside(handle)
+            }
             None => Body::Inside {
                 key: key.bytes,
                 value,
@@ -423,19 +449,10 @@ impl<R: KeyRule> HashOrder<R> {
         // (3) Remove the old entry. Readers can't see the key missing: the lock is held until the
         // new entry is in place, so a reader that saw the gap fails to validate.
         let old = hit.and_then(|hit| leaf.handle(&hit));
-        let in_place = match (&hit, body) {
-            // Both objects are outside: only the handle changes.
-            (Some(hit), Body::Outside(handle)) if hit.outside => {
-                leaf.set_handle(hit, handle);
-                true
-            }
-            (Some(hit), _) => {
-                leaf.remove(&home, hit);
-                false
-            }
-            (None, _) => false,
-        };
-        if !(in_place || has_capacity(leaf.leaf(), body) && leaf.insert(&home, body)) {
+        if let Some(hit) = &hit {
+            leaf.remove(&home, hit);
+        }
+        if !(has_capacity(leaf.leaf(), body) && leaf.insert(&home, body)) {
             // (4) No bucket has room: the leaf grows or splits. This also unlocks it.
             let entry = NewEntry {
                 hash,
@@ -458,33 +475,53 @@ impl<R: KeyRule> HashOrder<R> {
         }
     }
 
-    /// Replaces the outside object of a hit, and retires the old one.
+    /// Replaces the outside object whose handle is at `at` by a new one, and retires the old one.
+    /// The bytes of the new one aren't counted yet.
     #[inline(never)]
-    fn replace_handle(
+    fn replace_object(
         &self,
         guard: &Guard,
-        mut locked: LockedKey<'_>,
-        hit: &Hit<'_>,
-        handle: Handle,
+        mut leaf: LockedHashLeaf<'_>,
+        contention: i32,
+        at: (Bucket<'_>, usize),
+        new: Handle,
     ) {
-        let old = locked.leaf.handle(hit);
-        locked.leaf.set_handle(hit, handle);
-        self.finish_in_place(guard, locked.leaf, locked.contention);
+        let old = leaf.exchange_handle(at, new);
+        let bytes = leaf.object(new).memory();
+        self.finish_in_place(guard, leaf, contention);
         // (6) Readers may still be reading the old object. The epoch keeps it alive.
-        self.shared.retire(guard, old);
+        self.shared.retire_replaced(guard, old, bytes);
     }
 
-    /// A new outside object for a key and its value, which has these parts. `None` if it lies
-    /// inside a leaf of this class: its length and the size of the buckets decide.
+    /// A new outside object like that of a hit, with `new` in place of a part of its value. `None`
+    /// if the new object lies inside the leaf. Its bytes aren't counted.
     #[inline(never)]
-    fn outside_of(&self, key: &[u8], value: &[&[u8]], class: u8) -> Option<Handle> {
-        let len = value.iter().map(|part| part.len()).sum();
-        if lives_inside(body_size(key.len(), len, self.keys.length_prefixed), class) {
-            return None;
+    fn spliced(
+        &self,
+        leaf: &LockedHashLeaf<'_>,
+        hit: &Hit<'_>,
+        key_len: usize,
+        part: Range<usize>,
+        new: &[u8],
+    ) -> Option<Handle> {
+        let object = leaf.object(leaf.view().handle(hit));
+        let len = object.value().len() - part.len() + new.len();
+        let body = body_size(key_len, len, self.keys.length_prefixed);
+        match lives_inside(body, leaf.leaf().class()) {
+            true => None,
+            false => Some(Handle::spliced(object, part, new).0),
         }
-        let (handle, bytes) = Handle::of_parts(key, value);
-        self.shared.counters.add_bytes(bytes as isize);
-        Some(handle)
+    }
+
+    /// A new outside object for a key and its value. `None` if it lies inside a leaf of this class:
+    /// its length and the size of the buckets decide. Its bytes aren't counted.
+    #[inline(never)]
+    fn outside_of(&self, key: &[u8], value: &[u8], class: u8) -> Option<Handle> {
+        let body = body_size(key.len(), value.len(), self.keys.length_prefixed);
+        match lives_inside(body, class) {
+            true => None,
+            false => Some(Handle::new(key, value).0),
+        }
     }
 
     /// Removes the entry of a key, which is `hit`.

@@ -20,6 +20,7 @@ use crate::memory;
 use crossbeam_epoch::Guard;
 use std::alloc::Layout;
 use std::marker::PhantomData;
+use std::ops::Range;
 use std::ptr::NonNull;
 
 /// The size of a cache line in bytes.
@@ -47,6 +48,7 @@ unsafe impl Send for Outside<'_> {}
 unsafe impl Sync for Outside<'_> {}
 
 impl<'g> Outside<'g> {
+    #[inline]
     fn head(self) -> &'g OutsideHead {
         // SAFETY: the object stays allocated during `'g`, and is immutable.
         unsafe { self.head.as_ref() }
@@ -69,11 +71,13 @@ impl<'g> Outside<'g> {
     }
 
     /// The value.
+    #[inline]
     pub(crate) fn value(self) -> &'g [u8] {
         &self.bytes()[self.head().position..]
     }
 
     /// The memory of the object in bytes.
+    #[inline]
     pub(crate) fn memory(self) -> usize {
         self.layout().size()
     }
@@ -87,12 +91,14 @@ impl<'g> Outside<'g> {
         }
     }
 
+    #[inline]
     fn layout(self) -> Layout {
         layout(self.head().position, self.head().value)
     }
 }
 
 /// The layout of an object.
+#[inline]
 fn layout(position: usize, value: usize) -> Layout {
     let bytes = size_of::<OutsideHead>() + position + value;
     Layout::from_size_align(bytes.next_multiple_of(8), align_of::<OutsideHead>())
@@ -107,33 +113,69 @@ pub(crate) struct Handle(u64);
 impl Handle {
     /// Makes an object with this position and value. Also returns its size in bytes.
     pub(crate) fn new(position: &[u8], value: &[u8]) -> (Handle, usize) {
-        Handle::of_parts(position, &[value])
-    }
-
-    /// As `new`; the value is made of these parts, one after the other.
-    pub(crate) fn of_parts(position: &[u8], value: &[&[u8]]) -> (Handle, usize) {
-        let len = value.iter().map(|part| part.len()).sum();
+        let layout = layout(position.len(), value.len());
         // No other thread can reach the memory until the handle is in a leaf. The unlock of that
         // leaf publishes it.
-        let layout = layout(position.len(), len);
         let head = memory::allocate(layout).cast::<OutsideHead>();
         // SAFETY: this thread alone has the memory, which is large enough for head, position and
         // value.
         unsafe {
             head.write(OutsideHead {
                 position: position.len(),
-                value: len,
+                value: value.len(),
             });
-            let mut bytes = head.as_ptr().add(1).cast::<u8>();
-            for part in std::iter::once(&position).chain(value) {
-                bytes.copy_from_nonoverlapping(part.as_ptr(), part.len());
-                bytes = bytes.add(part.len());
-            }
+            let bytes = head.as_ptr().add(1).cast::<u8>();
+            bytes.copy_from_nonoverlapping(position.as_ptr(), position.len());
+            let bytes = bytes.add(position.len());
+            bytes.copy_from_nonoverlapping(value.as_ptr(), value.len());
         }
+        (Handle::of(head), layout.size())
+    }
+
+    /// Makes an object like `old`, but with `new` in place of a part of its value. Also returns its
+    /// size in bytes.
+    ///
+    /// # Panics
+    /// If the value has no such part.
+    #[inline]
+    pub(crate) fn spliced(old: Outside<'_>, part: Range<usize>, new: &[u8]) -> (Handle, usize) {
+        let &OutsideHead { position, value } = old.head();
+        assert!(part.start <= part.end && part.end <= value);
+        let layout = layout(position, value - part.len() + new.len());
+        // As in `new`.
+        let head = memory::allocate(layout).cast::<OutsideHead>();
+        // Where the part begins, counted from the head.
+        let at = size_of::<OutsideHead>() + position + part.start;
+        // SAFETY:
+        // 1. This thread alone has the new memory, which has the size of `layout`.
+        // 2. The old object has the size of its own layout. Both begin with a head and the position.
+        // 3. The part is within the old value, as checked above. So all that is copied lies within
+        //    the objects.
+        unsafe {
+            let (from, to) = (old.head.as_ptr().cast::<u8>(), head.as_ptr().cast::<u8>());
+            if new.len() == part.len() {
+                // One copy of all, head included.
+                to.copy_from_nonoverlapping(from, layout.size());
+            } else {
+                to.copy_from_nonoverlapping(from, at);
+                head.as_ptr().write(OutsideHead {
+                    position,
+                    value: value - part.len() + new.len(),
+                });
+                let (after, rest) = (from.add(at + part.len()), value - part.end);
+                to.add(at + new.len()).copy_from_nonoverlapping(after, rest);
+            }
+            to.add(at).copy_from_nonoverlapping(new.as_ptr(), new.len());
+        }
+        (Handle::of(head), layout.size())
+    }
+
+    /// The handle of an object that begins with this head.
+    #[inline]
+    fn of(head: NonNull<OutsideHead>) -> Handle {
         // A leaf stores an integer, from which a reader restores the pointer. So expose its
         // provenance.
-        let handle = Handle(head.as_ptr().expose_provenance() as u64);
-        (handle, layout.size())
+        Handle(head.as_ptr().expose_provenance() as u64)
     }
 
     /// Prefetches the first cache line of the object. The handle may be torn: a prefetch of any

@@ -140,28 +140,52 @@ impl Shared {
         }
     }
 
+    #[inline(never)]
     fn retire_outside(&self, guard: &Guard, handle: Handle) {
+        self.retire_replaced(guard, handle, 0);
+    }
+
+    /// As `retire`, for an object that another one of `new` bytes has replaced, whose bytes aren't
+    /// counted yet.
+    #[inline]
+    pub(crate) fn retire_replaced(&self, guard: &Guard, old: Handle, new: usize) {
         // (1) Read its size before it is retired.
         // SAFETY: the handle was in a leaf after `guard` was pinned, and only the caller retires
         // it.
-        let bytes = unsafe { handle.object() }.memory();
+        let bytes = unsafe { old.object() }.memory();
         // SAFETY:
         // 1. the caller has removed it from the only leaf that had it;
         // 2. it did so under the leaf's lock, so no other thread has, or retires it.
-        unsafe { handle.retire(guard) };
-        self.note_retired(guard, bytes);
+        unsafe { old.retire(guard) };
+        // All threads count in one place until they contend there. Most objects are replaced by
+        // ones of the same size.
+        if bytes != new {
+            self.counters.add_bytes(new as isize - bytes as isize);
+        }
+        self.note_garbage(guard, bytes);
     }
 
-    /// Steps 2 to 4 for an object of this size that was retired.
+    /// Steps 2 to 4 for an object of this size that was retired, and whose bytes are counted.
     pub(crate) fn note_retired(&self, guard: &Guard, bytes: usize) {
         self.counters.add_bytes(-(bytes as isize));
+        self.note_garbage(guard, bytes);
+    }
+
+    /// Steps 2 to 4.
+    #[inline]
+    fn note_garbage(&self, guard: &Guard, bytes: usize) {
         // (2) If the thread is ending, its counter is destroyed. It will not retire more, so flush
         // now.
         let retired = RETIRED.try_with(|sum| sum.replace(sum.get().saturating_add(bytes)));
         if retired.map_or(FLUSH_AT, |before| before.saturating_add(bytes)) < FLUSH_AT {
             return;
         }
-        // (3) The caller holds no leaf's lock, but a bag may hold a stripe's.
+        self.flush_or_postpone(guard);
+    }
+
+    /// Step 3. The caller holds no leaf's lock, but a bag may hold a stripe's.
+    #[cold]
+    fn flush_or_postpone(&self, guard: &Guard) {
         if self.callers_hold_locks {
             // The load keeps the cache line shared.
             // Ordering: Relaxed, both, see above.

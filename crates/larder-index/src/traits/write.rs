@@ -1,6 +1,7 @@
 //! Arguments and results of writes.
 
 use crate::sync::point;
+use std::ops::Range;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 /// The result of the closure of `Unique::update`: what to do with the entry.
@@ -73,12 +74,11 @@ pub struct Part {
 }
 
 impl Part {
-    /// The new value, as what lies before the part in the old one, `new` in its place, and what
-    /// lies after it.
+    /// Where the part lies in the value.
     #[inline]
-    pub(crate) fn spliced<'v>(self, old: &'v [u8], new: &'v [u8]) -> [&'v [u8]; 3] {
-        let (at, len) = (self.at as usize, self.len as usize);
-        [&old[..at], new, &old[at + len..]]
+    pub(crate) fn range(self) -> Range<usize> {
+        let at = self.at as usize;
+        at..at + self.len as usize
     }
 
     /// The offset of the part, if `new` is as long as the part, so that the bytes after it stay
