@@ -51,7 +51,7 @@ pub(crate) fn encode(form: KeyForm, key: TermRef<'_>, out: &mut Vec<u8>) {
 /// prefetching, a lookup took 1.1 to 1.4 times as long at 64,000 objects, and 0.7 to 0.9 times at a
 /// million.
 pub(crate) const MANY_TO_READ: usize = 1 << 18;
-/// The same before many objects are written: always. Without prefetching, a list would be inserted
+/// The same before the objects of a long list are written: always. Without prefetching, a list would be inserted
 /// into a table of 64,000 rows in 0.8 of the time, and into one of four million in the same time.
 /// But a long list in order was inserted so fast that it had to wait for the clearing of the pages
 /// that it needed, 5 ms each.

@@ -75,17 +75,13 @@ fn begin(call: &Call<'_>, new: bool) -> Reply {
     }
     tables::with(call, call.args[0], |table| {
         reply_or_raise(call, table, table.check_write(caller_id(call)))?;
-        match look_over(table, call.args[1]) {
-            Overview::Bad => return Err(BADARG),
-            // There is nothing to insert.
-            Overview::Empty => return Ok(atoms::TRUE.word()),
-            // Usual for a list that exists already: nothing is encoded in vain.
-            Overview::Keys(first, last)
-                if new && (is_there(call, table, first) || is_there(call, table, last)) =>
-            {
-                return Ok(atoms::FALSE.word());
-            }
-            Overview::Keys(..) | Overview::Long => {}
+        // There is nothing to insert.
+        if call.args[1] == layout::NIL {
+            return Ok(atoms::TRUE.word());
+        }
+        // Usual for a list that exists already: nothing is encoded in vain.
+        if new && is_refused(call, table)? {
+            return Ok(atoms::FALSE.word());
         }
         let mut stage = Stage::Gather(ObjectList::new());
         slice(call, table, new, &mut stage, call.args[1], None)
@@ -95,36 +91,26 @@ fn begin(call: &Call<'_>, new: bool) -> Reply {
 /// The greatest number of objects of a list that are looked at before any is encoded.
 const LOOK: usize = 256;
 
-/// What a look at a list finds out.
-enum Overview {
-    Empty,
-    /// It contains something other than objects, or ends in something other than `[]`.
-    Bad,
-    /// The keys of its first object and its last.
-    Keys(Word, Word),
-    /// It is long: its objects are checked when they are encoded.
-    Long,
-}
-
-/// Looks at a list before an object of it is encoded.
-fn look_over(table: &EngineTable, list: Word) -> Overview {
-    let (mut rest, mut keys) = (list, None);
+/// Whether the first key of a short list is in the table, or the last one. An error if the list
+/// contains something other than objects, or ends in something other than `[]`; objects of a longer
+/// one are checked when they are encoded.
+fn is_refused(call: &Call<'_>, table: &Arc<EngineTable>) -> Result<bool, Raise> {
+    let (mut rest, mut keys) = (call.args[1], None);
     for _ in 0..LOOK {
         let Some((object, tail)) = layout::cell(rest) else {
             break;
         };
-        let key = layout::tuple(object).and_then(|elements| elements.get(table.keypos() - 1));
-        let Some(&key) = key else {
-            return Overview::Bad;
-        };
+        let elements = layout::tuple(object).ok_or(BADARG)?;
+        let &key = elements.get(table.keypos() - 1).ok_or(BADARG)?;
         keys = Some((keys.map_or(key, |(first, _)| first), key));
         rest = tail;
     }
     match keys {
-        _ if layout::is_cell(rest) => Overview::Long,
-        _ if rest != layout::NIL => Overview::Bad,
-        Some((first, last)) => Overview::Keys(first, last),
-        None => Overview::Empty,
+        _ if layout::is_cell(rest) => Ok(false),
+        Some((first, last)) if rest == layout::NIL => {
+            Ok(is_there(call, table, first) || is_there(call, table, last))
+        }
+        _ => Err(BADARG),
     }
 }
 

@@ -12,6 +12,7 @@ use crate::keys::{KeyBatch, MANY_TO_READ, MANY_TO_WRITE};
 use crate::ops::{Intent, Operation, Written};
 use crate::options::TableKind;
 use crate::table::EngineTable;
+use crate::versions::History;
 use larder_index::sync::{planted, yield_now, Fault, MutexGuard};
 use larder_index::{Guard, HeldFlushes, Key, Previous, Values, MAX_KEYS_PER_LOOKUP};
 use larder_term::Atom;
@@ -113,23 +114,36 @@ impl ListBatch {
         let is_small = self.is_small();
         // Mostly no object is long, so none has to be looked at.
         let are_short = self.list.longest() < BYTES_PER_UNIT;
+        // Spends the units of an object of this size. Returns `false` if the slice ends.
+        let mut spend = |size: usize| {
+            let units = match are_short {
+                true => 1,
+                false => 1 + size / BYTES_PER_UNIT,
+            };
+            budget.spend(u32::try_from(units).unwrap_or(u32::MAX)) || is_small
+        };
         loop {
             self.announce(table, op, &mut progress);
-            for _ in 0..TURN {
-                if !asked.contains(&progress.next) {
-                    asked = self.prefetch(table, op, progress.next);
-                }
+            let mut left = TURN;
+            while left > 0 {
                 let next = progress.next;
-                if self.advance(table, op, &mut progress)? {
-                    return Ok(Step::Done);
+                if next < self.list.len() && !asked.contains(&next) {
+                    asked = self.prefetch(table, op, next);
                 }
-                let units = match are_short {
-                    true => 1,
-                    false => 1 + self.list.size(next) / BYTES_PER_UNIT,
+                // Keys are checked and objects inserted in runs. All else is done one by one.
+                let is_run = matches!(progress.phase, Phase::Checking | Phase::Applying);
+                let last = asked.end.min(next + left);
+                let goes_on = if is_run && next < last {
+                    self.run(table, op, &mut progress, next..last, &mut spend)?
+                } else if self.advance(table, op, &mut progress)? {
+                    return Ok(Step::Done);
+                } else {
+                    spend(if are_short { 0 } else { self.list.size(next) })
                 };
-                if !budget.spend(u32::try_from(units).unwrap_or(u32::MAX)) && !is_small {
+                if !goes_on {
                     return Ok(Step::More);
                 }
+                left -= progress.next.saturating_sub(next).max(1);
             }
             // Let an operation that waits to settle its key take the lock. It may insert objects
             // out of turn, so nothing of the progress is kept across this point.
@@ -207,7 +221,7 @@ impl ListBatch {
     fn prefetch(&self, table: &EngineTable, op: &Operation<'_>, from: usize) -> Range<usize> {
         // Only a long list can outrun the clearing of the pages that it needs (see
         // `MANY_TO_WRITE`).
-        let many = match self.list.is_indexed() {
+        let many = match self.list.is_long() {
             true => MANY_TO_WRITE,
             false => MANY_TO_READ,
         };
@@ -271,27 +285,48 @@ impl ListBatch {
                     return Ok(false);
                 }
             }
-            Phase::Checking => {
-                // A write that revalidated before the latch was acquired may be about to store the
-                // key. This search waits for it.
-                let (index, (key, _)) = (&op.store.index, self.object(table, progress.next));
-                if index.contains_after_writer(op.guard, key) {
-                    progress.phase = Phase::Over(false);
-                    return Ok(false);
-                }
-            }
             Phase::Measuring => {
                 progress.need = self.measured(table, op, progress.next, progress.need);
             }
-            // The object is in the table already (LB1). Each is inserted once.
-            Phase::Applying if progress.is_settled(progress.next) => {}
-            Phase::Applying => {
-                let (key, value) = self.object(table, progress.next);
-                self.put(table, op, key, value)?;
-            }
+            // See `run`. All objects were processed already.
+            Phase::Checking | Phase::Applying => return Ok(false),
         }
         progress.next += 1;
         Ok(false)
+    }
+
+    /// `Checking` and `Applying`: checks the keys of the range, of which the first is the next one,
+    /// or inserts their objects, up to the end of the chunk. Calls `spend` with the size of each
+    /// object, and stops when it returns `false`. Returns whether it never did.
+    #[inline]
+    fn run(
+        &self,
+        table: &EngineTable,
+        op: &Operation<'_>,
+        progress: &mut BatchProgress,
+        range: Range<usize>,
+        spend: &mut impl FnMut(usize) -> bool,
+    ) -> Result<bool, Error> {
+        let is_check = progress.phase == Phase::Checking;
+        for (i, (key, value)) in (range.start..).zip(self.list.run(range)) {
+            let key = table.key(key);
+            if is_check {
+                // A write that revalidated before the latch was acquired may be about to store the
+                // key. This search waits for it.
+                if op.store.index.contains_after_writer(op.guard, key) {
+                    progress.phase = Phase::Over(false);
+                    return Ok(true);
+                }
+            } else if !progress.is_settled(i) {
+                // An object that is in the table already (LB1) isn't inserted again.
+                self.put(table, op, key, value)?;
+            }
+            progress.next = i + 1;
+            if !spend(key.bytes.len() + value.len()) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     /// `Claiming`: claims the values of the next object. Returns `false` if they aren't claimed:
@@ -439,13 +474,27 @@ impl ListBatch {
         key: Key<'_>,
         value: &[u8],
     ) -> Result<Written, Error> {
-        if let Some(history) = op.store.history() {
-            // Events of a list are pushed together, when the list is complete.
-            history.feed().begin_list();
-            // All objects of the list get the same number. For a snapshot they are one write.
-            return self.number.during(|| table.put(op, key, value));
+        match op.store.history() {
+            Some(history) => self.put_watched(table, op, key, value, history),
+            None => table.put(op, key, value),
         }
-        table.put(op, key, value)
+    }
+
+    /// `put` for a table that is watched.
+    #[cold]
+    #[inline(never)]
+    fn put_watched(
+        &self,
+        table: &EngineTable,
+        op: &Operation<'_>,
+        key: Key<'_>,
+        value: &[u8],
+        history: &History,
+    ) -> Result<Written, Error> {
+        // Events of a list are pushed together, when the list is complete.
+        history.feed().begin_list();
+        // All objects of the list get the same number. For a snapshot they are one write.
+        self.number.during(|| table.put(op, key, value))
     }
 
     /// Whether these objects of the list may be inserted in one piece.

@@ -8,10 +8,12 @@
 //! 1. Objects are pushed. A push moves at most one chunk.
 //! 2. The list is *sealed*: no further object is pushed. If there are several chunks, each chunk
 //!    and each group gets a filter of its keys. From here on the list is read without a lock.
+//!    The filters of the first few chunks are made together, and those of others when the chunk is
+//!    complete: the filter of a short list's only group is as small as its keys permit.
 //! 3. `under` finds the objects of a key: filters exclude most groups and chunks. In the others,
 //!    each key is compared.
-//! 4. The reaper frees a long list, chunk by chunk. The memory of a short one is kept for the
-//!    thread's next list.
+//! 4. The reaper frees a long list, chunk by chunk. The memory of a short one is freed at once, or
+//!    kept for the thread's next list.
 
 use crate::raw;
 use crate::reclaim::reaper;
@@ -19,6 +21,7 @@ use larder_term::hash::Seed;
 use larder_term::object::{ObjectBuf, ObjectRef};
 use smallvec::SmallVec;
 use std::cell::Cell;
+use std::ops::Range;
 use std::sync::LazyLock;
 
 /// Objects for `begin_insert`. The list owns counts of their handles.
@@ -38,6 +41,8 @@ struct ListContent {
     /// The bytes of all keys and values, and those of the longest object.
     bytes: usize,
     longest: usize,
+    /// The number of chunks that have filters: the first ones.
+    indexed: usize,
     /// About how many different keys the chunks with filters have.
     keys: usize,
 }
@@ -53,6 +58,14 @@ const MAX_KEPT_CAPACITY: usize = 1 << 14;
 /// The number of objects in a chunk.
 const CHUNK: usize = if cfg!(larder_model) { 2 } else { 512 };
 
+/// The number of chunks of a list that is still short. Its filters are made when it is sealed, and
+/// its memory is freed by the thread that drops it.
+const FEW: usize = if cfg!(larder_model) { 2 } else { 4 };
+
+/// The most bytes of such a list whose memory isn't freed by the reaper. A list of one chunk never
+/// is.
+const FEW_BYTES: usize = 256 << 10;
+
 /// The number of chunks in a group.
 const GROUP: usize = if cfg!(larder_model) { 2 } else { 64 };
 
@@ -66,11 +79,21 @@ struct HashBits(u64);
 
 impl HashBits {
     fn of(key: &[u8]) -> HashBits {
+        Self::by(Self::seed(), key)
+    }
+
+    /// The seed of all filters.
+    fn seed() -> &'static Seed {
         static SEED: LazyLock<Seed> = LazyLock::new(|| match cfg!(larder_model) {
             true => Seed::from_number(0),
             false => Seed::random(),
         });
-        HashBits(SEED.hash(key))
+        &SEED
+    }
+
+    #[inline(always)]
+    fn by(seed: &Seed, key: &[u8]) -> HashBits {
+        HashBits(seed.hash(key))
     }
 
     /// The two bits, each in a word of the line.
@@ -132,10 +155,10 @@ impl ListChunk {
     fn index(&mut self, groups: &mut [KeyFilter]) -> usize {
         // A chunk is indexed once, when it is complete. So its keys are in both filters or in
         // neither.
-        let mut filter = KeyFilter::new(CHUNK);
+        let (mut filter, seed) = (KeyFilter::new(CHUNK), HashBits::seed());
         let mut new = 0;
-        for i in 0..self.ends.len() {
-            let hash = HashBits::of(self.get(i).0);
+        for (key, _) in self.run(0..self.ends.len()) {
+            let hash = HashBits::by(seed, key);
             filter.add(hash);
             if let Some((group, before)) = groups.split_last_mut() {
                 let is_known = before.first().is_some_and(|first| first.may_have(hash));
@@ -149,21 +172,40 @@ impl ListChunk {
 
     #[inline]
     fn push(&mut self, object: ObjectRef<'_>) {
-        raw::retain_value(object.value());
         // The list owns counts, so the object may be dropped after this returns. A chunk without
         // handles has nothing to release, and isn't walked when it is dropped.
-        self.handles |= raw::has_handles(object.value());
+        if raw::has_handles(object.value()) {
+            raw::retain_value(object.value());
+            self.handles = true;
+        }
         self.bytes.extend_from_slice(object.key());
         let key = self.bytes.len();
         self.bytes.extend_from_slice(object.value());
         self.ends.push((key, self.bytes.len()));
     }
 
+    /// Where object `i` begins.
+    #[inline]
+    fn start(&self, i: usize) -> usize {
+        i.checked_sub(1).map_or(0, |before| self.ends[before].1)
+    }
+
     #[inline]
     fn get(&self, i: usize) -> (&[u8], &[u8]) {
-        let start = i.checked_sub(1).map_or(0, |before| self.ends[before].1);
+        let start = self.start(i);
         let (key, end) = self.ends[i];
         (&self.bytes[start..key], &self.bytes[key..end])
+    }
+
+    /// Key and value of some objects. Each begins where the one before it ends.
+    #[inline]
+    fn run(&self, range: Range<usize>) -> impl Iterator<Item = (&[u8], &[u8])> {
+        let mut start = self.start(range.start);
+        self.ends[range].iter().map(move |&(key, end)| {
+            let object = (&self.bytes[start..key], &self.bytes[key..end]);
+            start = end;
+            object
+        })
     }
 }
 
@@ -213,19 +255,30 @@ impl ListContent {
             // Most lists are short.
             None => ListChunk::with_capacity(16, 512),
         };
-        self.index_last();
+        if self.chunks.len() >= FEW {
+            self.index(GROUP);
+        }
         self.chunks.push(chunk);
     }
 
-    /// Adds the keys of the last chunk, which is complete, to the filters.
-    fn index_last(&mut self) {
-        // The group that the last chunk belongs to.
-        let group = self.chunks.len().saturating_sub(1) / GROUP;
-        if let Some(last) = self.chunks.last_mut() {
+    /// Adds the keys of the chunks that have no filter yet, which are complete, to the filters. A
+    /// group has at most so many chunks, a power of two.
+    fn index(&mut self, in_group: usize) {
+        for (number, chunk) in self.chunks.iter_mut().enumerate().skip(self.indexed) {
+            let group = number / GROUP;
             if group == self.groups.len() {
-                self.groups.push(KeyFilter::new(GROUP * CHUNK));
+                self.groups.push(KeyFilter::new(in_group * CHUNK));
             }
-            self.keys += last.index(&mut self.groups[..=group]);
+            self.keys += chunk.index(&mut self.groups[..=group]);
+        }
+        self.indexed = self.chunks.len();
+    }
+
+    /// Gives every chunk a filter.
+    fn seal(&mut self) {
+        match self.chunks.len() {
+            few @ ..=FEW => self.index(few.next_power_of_two()),
+            _ => self.index(GROUP),
         }
     }
 
@@ -233,7 +286,13 @@ impl ListContent {
     fn clear(&mut self) {
         self.chunks.iter_mut().for_each(ListChunk::clear);
         self.groups.clear();
-        (self.len, self.bytes, self.longest, self.keys) = (0, 0, 0, 0);
+        (self.len, self.bytes, self.longest) = (0, 0, 0);
+        (self.indexed, self.keys) = (0, 0);
+    }
+
+    /// Whether freeing it takes long, so that it is left to the reaper.
+    fn is_long_to_free(&self) -> bool {
+        self.chunks.len() > FEW || (self.chunks.len() > 1 && self.bytes > FEW_BYTES)
     }
 
     /// Whether a thread keeps the memory.
@@ -305,10 +364,13 @@ impl ObjectList {
     /// Completes the list: no further object is pushed.
     pub(crate) fn seal(&mut self) {
         if self.is_indexed() {
-            self.content
-                .iter_mut()
-                .for_each(|content| content.index_last());
+            self.content.iter_mut().for_each(|content| content.seal());
         }
+    }
+
+    /// Whether it has many objects.
+    pub(crate) fn is_long(&self) -> bool {
+        self.chunks().len() > FEW
     }
 
     /// Whether `under` uses filters. A list of one chunk needs none.
@@ -354,6 +416,14 @@ impl ObjectList {
         self.chunks()[i / CHUNK].get(i % CHUNK)
     }
 
+    /// Key and value of the objects from `range.start` on, up to the end of the range or of the
+    /// chunk.
+    #[inline]
+    pub(crate) fn run(&self, range: Range<usize>) -> impl Iterator<Item = (&[u8], &[u8])> {
+        let (chunk, from) = (&self.chunks()[range.start / CHUNK], range.start % CHUNK);
+        chunk.run(from..(from + range.len()).min(chunk.ends.len()))
+    }
+
     /// The number of bytes of the longest object.
     pub(crate) fn longest(&self) -> usize {
         self.content.as_ref().map_or(0, |content| content.longest)
@@ -379,7 +449,7 @@ impl Drop for ObjectList {
             content.clear();
             // If the thread is ending, the variable is destroyed. Then the memory is freed.
             let _ = SPARE.try_with(|place| place.set(Some(content)));
-        } else if content.chunks.len() > 1 {
+        } else if content.is_long_to_free() {
             let mut chunks = std::mem::take(&mut content.chunks);
             // Each call frees one chunk, starting with the last one.
             let bytes = content.bytes + content.len * size_of::<(usize, usize)>();
@@ -427,6 +497,36 @@ mod tests {
         // The key of object 3 comes again after `KEYS` objects, and no more.
         assert!(list.has_key_from(&keys[3], 4) && list.has_key_from(&keys[3], 3 + KEYS));
         assert!(!list.has_key_from(&keys[3], 4 + KEYS));
+    }
+
+    /// Lists of one chunk up to more than a few, whose filters are made at different times.
+    #[test]
+    fn a_list_of_any_length_is_read_in_runs_and_by_key() {
+        let form = KeyForm::Hash { legacy_zero: false };
+        for chunks in 1..=FEW + 2 {
+            let (mut list, mut object) = (ObjectList::new(), ObjectBuf::new());
+            let len = chunks * CHUNK - 1;
+            for i in 0..len as i64 {
+                object::encode(term!({(i), (-i)}).as_ref(), 1, form, false, &mut object).unwrap();
+                list.push(&object);
+            }
+            list.seal();
+            let filters = list.chunks().iter().filter(|chunk| chunk.filter.is_some());
+            assert_eq!(filters.count(), if chunks == 1 { 0 } else { chunks });
+            assert!(list
+                .keys()
+                .is_none_or(|keys| (len * 97 / 100..=len).contains(&keys)));
+            // A run ends with its range, or with its chunk.
+            for (from, end, read) in [(0, 1, 1), (CHUNK - 2, len, 2), (len - 1, len, 1)] {
+                let read = read.min(end - from);
+                let run: Vec<_> = list.run(from..end).collect();
+                let each: Vec<_> = (from..from + read).map(|i| list.get(i)).collect();
+                assert_eq!(run, each, "{chunks} chunks, from {from}");
+            }
+            for i in (0..len).step_by(17) {
+                assert_eq!(list.under(list.get(i).0, 2)[..], [i]);
+            }
+        }
     }
 
     #[test]

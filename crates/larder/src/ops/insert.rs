@@ -134,7 +134,7 @@ impl EngineTable {
     }
 
     /// Inserts one object, as `insert` does for the table's type.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn put(
         &self,
         op: &Operation<'_>,
