@@ -60,10 +60,11 @@ pub(super) struct TreeLeafHead {
     /// 1 if the node above has a valid count of this leaf's entries (see `counts`). Used only by
     /// the holder of the lock.
     counted: AtomicU32,
-    /// The offset of the lowest record, in bytes. The content between the slots and here is free.
+    /// The offset in bytes from which on records lie. The content between the slots and here is
+    /// free.
     pub(super) heap: AtomicU64,
     /// The total length of the records of entries. It is less than the capacity minus `heap`, if
-    /// there are records of removed entries.
+    /// entries were removed, or records got shorter or another place.
     pub(super) live: AtomicU64,
     /// The contention counter, and the current run of inserts (see [`InsertRun`]).
     pub(super) statistics: AtomicU64,

@@ -59,7 +59,7 @@ impl<'g> Outside<'g> {
     pub(crate) fn bytes(self) -> &'g [u8] {
         let len = self.head().position + self.head().value;
         // SAFETY:
-        // 1. `position + value` bytes follow the head, which `Handle::new` has written;
+        // 1. `position + value` bytes follow the head, which `new` or `spliced` has written;
         // 2. they stay allocated during `'g`, and are immutable.
         unsafe { std::slice::from_raw_parts(self.head.as_ptr().add(1).cast::<u8>(), len) }
     }
@@ -205,8 +205,8 @@ impl Handle {
     pub(crate) unsafe fn object<'g>(self) -> Outside<'g> {
         let pointer = std::ptr::with_exposed_provenance_mut(self.0 as usize);
         Outside {
-            // SAFETY: the handle was made from a pointer that isn't null, in `new`. By the caller's
-            // promise it isn't torn, and the object isn't freed during `'g`.
+            // SAFETY: the handle was made from a pointer that isn't null, in `new` or `spliced`. By
+            // the caller's promise it isn't torn, and the object isn't freed during `'g`.
             head: unsafe { NonNull::new_unchecked(pointer) },
             alive: PhantomData,
         }
@@ -231,7 +231,8 @@ impl Handle {
     pub(crate) unsafe fn free(self) {
         // SAFETY: the caller has exclusive access to the object, which is freed below.
         let object = unsafe { self.object() };
-        // SAFETY: `new` allocated the memory with this layout, which follows from the head.
+        // SAFETY: `new` or `spliced` allocated the memory with this layout, which follows from the
+        // head.
         unsafe { memory::release(object.head.cast(), object.layout()) };
     }
 }

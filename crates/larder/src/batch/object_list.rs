@@ -18,7 +18,7 @@
 use crate::raw;
 use crate::reclaim::reaper;
 use larder_term::hash::Seed;
-use larder_term::object::{ObjectBuf, ObjectRef};
+use larder_term::object::{self, ObjectBuf, ObjectRef};
 use smallvec::SmallVec;
 use std::cell::Cell;
 use std::ops::Range;
@@ -41,6 +41,8 @@ struct ListContent {
     /// The bytes of all keys and values, and those of the longest object.
     bytes: usize,
     longest: usize,
+    /// Whether a value has handles. What they lead to may take long to free.
+    has_handles: bool,
     /// The number of chunks that have filters: the first ones.
     indexed: usize,
     /// About how many different keys the chunks with filters have.
@@ -62,8 +64,8 @@ const CHUNK: usize = if cfg!(larder_model) { 2 } else { 512 };
 /// its memory is freed by the thread that drops it.
 const FEW: usize = if cfg!(larder_model) { 2 } else { 4 };
 
-/// The most bytes of such a list whose memory isn't freed by the reaper. A list of one chunk never
-/// is.
+/// The most bytes of such a list whose memory isn't freed by the reaper, if there are no handles in
+/// it. A list of one chunk is never freed by the reaper.
 const FEW_BYTES: usize = 256 << 10;
 
 /// The number of chunks in a group.
@@ -243,6 +245,7 @@ impl ListContent {
         let size = object.key().len() + object.value().len();
         self.bytes += size;
         self.longest = self.longest.max(size);
+        self.has_handles |= object::value_has_handles(object.value());
     }
 
     fn add_chunk(&mut self) {
@@ -255,7 +258,8 @@ impl ListContent {
             // Most lists are short.
             None => ListChunk::with_capacity(16, 512),
         };
-        if self.chunks.len() >= FEW {
+        // Long keys take long to hash: not all of them when the list is sealed.
+        if self.chunks.len() >= FEW || self.bytes > FEW_BYTES {
             self.index(GROUP);
         }
         self.chunks.push(chunk);
@@ -287,12 +291,13 @@ impl ListContent {
         self.chunks.iter_mut().for_each(ListChunk::clear);
         self.groups.clear();
         (self.len, self.bytes, self.longest) = (0, 0, 0);
-        (self.indexed, self.keys) = (0, 0);
+        (self.indexed, self.keys, self.has_handles) = (0, 0, false);
     }
 
     /// Whether freeing it takes long, so that it is left to the reaper.
     fn is_long_to_free(&self) -> bool {
-        self.chunks.len() > FEW || (self.chunks.len() > 1 && self.bytes > FEW_BYTES)
+        let is_large = self.bytes > FEW_BYTES || self.has_handles;
+        self.chunks.len() > FEW || (self.chunks.len() > 1 && is_large)
     }
 
     /// Whether a thread keeps the memory.
@@ -462,7 +467,7 @@ impl Drop for ObjectList {
 mod tests {
     use super::*;
     use larder_term::object::KeyForm;
-    use larder_term::{object, term};
+    use larder_term::term;
 
     /// A list of several groups, in which some keys come twice.
     #[test]
