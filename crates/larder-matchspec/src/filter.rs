@@ -13,6 +13,7 @@ use crate::{
     clause::Clause,
     constant::Constants,
     head::{CompiledHead, HeadForm},
+    limits::KeyAccess,
     test::{Condition, Test},
     wire,
 };
@@ -54,11 +55,20 @@ impl<'p> Filter<'p> {
     /// The filter of a program with one clause, for objects with the key at position `keypos`.
     /// `None` if it has a first test that a filter doesn't decide.
     #[inline]
-    pub(crate) fn of(clause: &'p Clause, constants: Constants<'p>, keypos: usize) -> Option<Self> {
+    pub(crate) fn of(
+        clause: &'p Clause,
+        constants: Constants<'p>,
+        keypos: usize,
+        access: KeyAccess,
+    ) -> Option<Self> {
         let test = match clause.tests.first() {
             None => None,
             Some(test) if !test.is_single() => return None,
-            Some(test) if test.position == keypos => Some((test, Place::Key)),
+            Some(test) if test.position == keypos => match access {
+                KeyAccess::Hash => Some((test, Place::Key)),
+                // The key would have to be decoded. Its tests limit the range that is scanned.
+                KeyAccess::Ordered => return None,
+            },
             Some(test) => {
                 let number = test.position - 1 - usize::from(test.position > keypos);
                 // Far elements are found over groups of elements, which a row remembers.

@@ -9,6 +9,7 @@ use crate::{
     constant::Constants,
     filter::{Filter, Verdict},
     head::HeadForm,
+    limits::KeyAccess,
     machine::Environment,
     outcome::{Context, Known, Outcome},
     program::Program,
@@ -33,12 +34,12 @@ pub struct Matcher<'p> {
 }
 
 impl Program {
-    /// The matcher for objects with the key at position `keypos` (counted from 1).
+    /// The matcher for objects of a table with the key at position `keypos` (counted from 1).
     ///
     /// # Complexity
     /// O(1).
     #[inline]
-    pub fn matcher(&self, keypos: usize) -> Matcher<'_> {
+    pub fn matcher(&self, keypos: usize, access: KeyAccess) -> Matcher<'_> {
         let constants = self.constants();
         let [clause] = &self.code.clauses[..] else {
             return Matcher {
@@ -56,7 +57,7 @@ impl Program {
         // To look at the arity alone only pays if the result is known then.
         let pays = !clause.tests.is_empty() || known.is_some() && !matches_all;
         let filter = pays
-            .then(|| Filter::of(clause, constants, keypos))
+            .then(|| Filter::of(clause, constants, keypos, access))
             .flatten();
         let rest = clause.tests.get(1..).unwrap_or_default();
         Matcher {

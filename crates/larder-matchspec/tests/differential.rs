@@ -194,12 +194,13 @@ fn check(
 /// The matcher gives what the program gives, and its filter doesn't reject what matches.
 fn check_matcher(
     program: &Program,
-    (stored, keypos): (&ObjectBuf, usize),
+    stored: &ObjectBuf,
+    (keypos, access): (usize, KeyAccess),
     tuple: TermRef<'_>,
     context: &Context<'_>,
     found: Option<&Term>,
 ) -> Result<(), String> {
-    let matcher = program.matcher(keypos);
+    let matcher = program.matcher(keypos, access);
     let mut verdict = Verdict::Unknown;
     if let Some(filter) = matcher.filter() {
         filter.judge([stored.unopened()].into_iter(), |_, _, said| verdict = said);
@@ -280,7 +281,7 @@ fn check_stored(
                     "stored with its key at {keypos} ({form:?}): is it true? {is_true}"
                 ));
             }
-            check_matcher(program, (&stored, keypos), tuple, &context, found)
+            check_matcher(program, &stored, (keypos, access), tuple, &context, found)
                 .map_err(|what| format!("stored with its key at {keypos} ({form:?}): {what}"))?;
             let plan = program.plan(keypos, access);
             if found.is_some()

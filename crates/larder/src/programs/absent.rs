@@ -39,7 +39,7 @@ impl Program {
         match *self {}
     }
 
-    pub(crate) fn matcher(&self, _: usize) -> Matcher {
+    pub(crate) fn matcher(&self, _: usize, _: KeyAccess) -> Matcher {
         match *self {}
     }
 

@@ -83,7 +83,7 @@ impl Scan {
         } = &mut **buffers;
         let program = program.as_ref();
         let (weight, keypos) = (weight(program), table.keypos());
-        let matcher = program.map(|program| program.matcher(keypos));
+        let matcher = program.map(|program| program.matcher(keypos, table.key_access()));
         let matcher = matcher.as_ref();
         loop {
             // (1) Pin the epoch anew for each batch, so that a long scan doesn't keep garbage from

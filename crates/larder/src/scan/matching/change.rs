@@ -438,7 +438,10 @@ impl<'s, 't> Slice<'s, 't> {
         let each = is_unique || W::REMOVES && self.batch.unordered;
         let (weight, keypos) = (weight(Some(self.program)), self.table.keypos());
         self.chosen.clear();
-        let (matcher, batch) = (self.program.matcher(keypos), &*self.batch);
+        let (matcher, batch) = (
+            self.program.matcher(keypos, self.table.key_access()),
+            &*self.batch,
+        );
         let passing = Passing::of(Some(&matcher), batch, usable, weight, self.passing);
         for n in 0..passing.len() {
             let entry = passing.entry(batch, n);
