@@ -52,9 +52,9 @@ pub(crate) fn encode(form: KeyForm, key: TermRef<'_>, out: &mut Vec<u8>) {
 /// million.
 pub(crate) const MANY_TO_READ: usize = 1 << 18;
 /// The same before the objects of a long list are written: always. Without prefetching, a list
-/// would be inserted into a table of 64,000 rows in 0.8 of the time, and into one of four million in
-/// the same time. But a long list in order was inserted so fast that it had to wait for the clearing
-/// of the pages that it needed, 5 ms each.
+/// would be inserted into a table of 64,000 rows in 0.8 of the time, and into one of four million
+/// in the same time. But a long list in order was inserted so fast that it had to wait for the
+/// clearing of the pages that it needed, 5 ms each.
 pub(crate) const MANY_TO_WRITE: usize = 0;
 /// The same for tables in hash order, in which the path to a leaf is short. With fewer objects
 /// everything is in the second-level cache.
