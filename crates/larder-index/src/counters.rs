@@ -89,9 +89,9 @@ impl Counters {
 
     /// The memory of leaves, nodes, outside objects and stripes in bytes.
     pub(crate) fn bytes(&self) -> usize {
-        // The stripes are read one after the other, and the bytes of a replacement are counted after
-        // the leaf is unlocked. So the sum may include a release without the allocation before it,
-        // and be negative.
+        // The stripes are read one after the other, and the bytes of a replacement are counted
+        // after the leaf is unlocked. So the sum may include a release without the allocation
+        // before it, and be negative.
         self.bytes.sum().max(0) as usize + self.bytes.memory()
     }
 

@@ -405,8 +405,8 @@ fn a_panic_in_an_update_changes_nothing() {
     }
 }
 
-/// Parts of values that lie outside their leaves are replaced by longer and by shorter ones, and the
-/// memory of the values is counted.
+/// Parts of values that lie outside their leaves are replaced by longer and by shorter ones, and
+/// the memory of the values is counted.
 #[test]
 fn parts_of_large_values_are_replaced() {
     let (guard, how) = (pin(), Hashes::Good);

@@ -33,8 +33,8 @@ use crate::seqlock::words::{self, little, Torn, Writer};
 use crate::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::cmp::Ordering;
 
-/// If a leaf has at most this number of entries, it is worth while to look for the next record. With
-/// more, compacting the leaf now and then takes less time.
+/// If a leaf has at most this number of entries, it is worth while to look for the next record.
+/// With more, compacting the leaf now and then takes less time.
 const FEW: usize = 64;
 
 /// The slot for the next entry of a run of inserts.

@@ -148,7 +148,8 @@ impl Handle {
         let at = size_of::<OutsideHead>() + position + part.start;
         // SAFETY:
         // 1. This thread alone has the new memory, which has the size of `layout`.
-        // 2. The old object has the size of its own layout. Both begin with a head and the position.
+        // 2. The old object has the size of its own layout. Both begin with a head and the
+        //    position.
         // 3. The part is within the old value, as checked above. So all that is copied lies within
         //    the objects.
         unsafe {
