@@ -78,6 +78,22 @@ specs_of_one_object() ->
      {guard, [{{'$1', '_'}, [{'=:=', '$1', 2}], ['$_']}]},
      {range, [{{'$1', '_'}, [{'>', '$1', 1}, {'<', '$1', 3}], ['$_']}]}].
 
+%% Heads that no object can match don't count, also beside a key with a map.
+heads_without_objects_beside_ets_test_() ->
+    [{lists:concat([Type, " ", Name]), fun() ->
+        Key = {k, #{a => 1}},
+        Spec = [{{Key, '_'}, [], ['$_']}, Other],
+        [Same, Same] = [begin
+            T = M:new(t, [public, Type]),
+            true = M:insert(T, [{Key, 1}, {{k, #{a => 1, b => 2}}, 1}]),
+            Found = {M:select(T, Spec), end_of_pages(M, select, M:select(T, Spec, 1))},
+            true = M:delete(T),
+            Found
+        end || M <- [larder, ets]],
+        ?assertMatch({[{Key, 1}], {1, _}}, Same)
+     end} || Type <- ?TYPES, {Name, Other} <- [{no_tuple, {a, [], ['$_']}},
+                                               {too_short, {{}, [], ['$_']}}]].
+
 %% The number of objects in all pages, and whether the last page with objects says that it is.
 end_of_pages(_, _, {[_], '$end_of_table'}) -> {1, known};
 end_of_pages(M, Again, {[_], Continuation}) ->

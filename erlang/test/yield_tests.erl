@@ -19,8 +19,8 @@
 -module(yield_tests).
 
 -export([large_table_test_/0, large_cache_test_/0, views_test_/0, many_tables_test_/0,
-         specifications_test_/0, a_held_scheduler_is_noticed_test_/0, key_range_in_guards_test_/0,
-         beside_a_list_test_/0, files_test_/0]).
+         specifications_test_/0, long_terms_test_/0, a_held_scheduler_is_noticed_test_/0,
+         key_range_in_guards_test_/0, beside_a_list_test_/0, files_test_/0]).
 -export([beside_files/0]).
 
 rows() -> larder_test:env("LARDER_YIELD_ROWS", 1000000).
@@ -157,6 +157,29 @@ specifications() ->
     Held = [Name || {Name, Step} <- Steps, is_held(Step, 3)],
     true = larder:delete(T),
     [persistent_term:erase(Key) || Key <- [?MODULE, {?MODULE, clauses}]],
+    [] = Held.
+
+%% Scans whose first test compares long elements, or long keys. A leaf may have hundreds of them.
+long_terms_test_() ->
+    [larder_test:tc(lists:concat(["scans that compare long terms, ", Type, " ", Place]), 300,
+                    fun() -> long_terms(Type, Place) end)
+     || {Type, Place} <- [{set, element}, {ordered_set, element}, {bag, element}, {set, key}]].
+
+long_terms(Type, Place) ->
+    {Rows, Length} = {1000, 20000},
+    Long = fun(K) -> lists:seq(1, Length) ++ [K] end,
+    T = larder:new(yield, [Type, public]),
+    Row = fun(K) when Place =:= key -> {Long(K), K}; (K) -> {K, Long(K)} end,
+    [true = larder:insert(T, Row(K)) || K <- lists:seq(1, Rows)],
+    Head = case Place of key -> {'$1', '_'}; element -> {'_', '$1'} end,
+    Spec = fun() -> persistent_term:get(?MODULE) end,
+    persistent_term:put(?MODULE, [{Head, [{'<', '$1', {const, Long(-1)}}], [true]}]),
+    Steps = [{"select_count", fun() -> 0 = larder:select_count(T, Spec()) end},
+             {"select_delete", fun() -> 0 = larder:select_delete(T, Spec()) end},
+             {"select of a page", fun() -> '$end_of_table' = larder:select(T, Spec(), 1) end}],
+    Held = [Name || {Name, Step} <- Steps, is_held(Step, 3)],
+    true = larder:delete(T),
+    persistent_term:erase(?MODULE),
     [] = Held.
 
 is_held(_, 0) -> true;

@@ -132,9 +132,12 @@ impl Demands {
             is_key,
         } = element.unwrap_or_default();
         // A key with a map in it matches more than itself, unless `ets` takes such a key as exact.
-        let names_key = |clause: &Clause| {
-            let place = key_place(source, clause, keypos);
-            place.is_some_and(|at| source.is_closed(at))
+        let names_key = |clause: &Clause| match clause.head.form {
+            HeadForm::Any => false,
+            // A head that no object with a key matches doesn't count.
+            HeadForm::Other | HeadForm::Tuple { .. } => {
+                key_place(source, clause, keypos).is_none_or(|at| source.is_closed(at))
+            }
         };
         let exact = is_key && host::exact_map_keys() && clauses.iter().all(names_key);
         // All clauses write their prefixes into one buffer.

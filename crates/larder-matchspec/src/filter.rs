@@ -2,9 +2,12 @@
 //!
 //! Most scans find few of the objects that they read. To run a program on an object takes several
 //! times as long as its first test: the object is opened, a row is made of it, and clauses and
-//! tests are looped over. So a scan first lets a filter look at all objects of a batch. It decides
-//! once per batch what kind of test it is, and reads the element's bytes where they lie. The
-//! program then runs on the objects that pass, from the second test on.
+//! tests are looped over. So a scan first lets a filter look at all objects of a batch. It reads
+//! the element's bytes where they lie. The program then runs on the objects that pass, from the
+//! second test on.
+//!
+//! A batch is looked at as a whole, whatever the budget of a slice. So a filter reads at most some
+//! kilobytes of an object: no element out of line, no longer key, and no large binary.
 //!
 //! That operators work on batches and pass on which rows remain is the way of MonetDB/X100 (Boncz,
 //! Zukowski, Nes, CIDR 2005, section 4).
@@ -17,7 +20,7 @@ use crate::{
     test::{Condition, Test},
     wire,
 };
-use larder_term::object::{groups, UnopenedObject};
+use larder_term::object::{groups, UnopenedObject, LONGEST_IN_LINE};
 
 /// What a filter says of an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,7 +29,8 @@ pub enum Verdict {
     Rejected,
     /// The first test holds. The program may match it.
     Passed,
-    /// Not looked at: the object is compressed, or its key isn't stored as a term.
+    /// Not looked at: the object is compressed, has more than 1,023 elements, or a key that isn't
+    /// stored as a term; or much would have to be read.
     Unknown,
 }
 
@@ -37,6 +41,8 @@ pub struct Filter<'p> {
     /// The first test, and where its element is. `None` if the arity alone is tested.
     test: Option<(&'p Test, Place)>,
     constants: Constants<'p>,
+    /// Whether the test never reads what a handle leads to.
+    is_bounded: bool,
     /// The arities of the objects that can match, from the least to the greatest.
     least: usize,
     most: usize,
@@ -82,9 +88,18 @@ impl<'p> Filter<'p> {
             HeadForm::Tuple { arity, .. } => (arity, arity),
             _ => (clause.min_arity, usize::MAX),
         };
+        let is_bounded = test.is_none_or(|(test, _)| {
+            use Condition::*;
+            let condition = test.condition(&constants);
+            matches!(
+                condition,
+                Int(..) | Bytes(..) | Float(..) | Type(_) | Record(..) | True
+            )
+        });
         Some(Filter {
             head: &clause.head,
             test,
+            is_bounded,
             constants,
             least,
             most,
@@ -138,11 +153,21 @@ impl Filter<'_> {
         if arity < self.least || arity > self.most {
             return Err(Verdict::Rejected);
         }
+        if !self.is_bounded && object.has_handles() {
+            return Err(Verdict::Unknown);
+        }
         match self.test {
             Some((_, Place::Beside(number))) => {
-                Ok((0..number).fold(others, |from, _| from.next()).term())
+                let from = (0..number).fold(others, |from, _| from.next());
+                match from.is_out_of_line() {
+                    true => Err(Verdict::Unknown),
+                    false => Ok(from.term()),
+                }
             }
-            Some((_, Place::Key)) => object.key().ok_or(Verdict::Unknown),
+            Some((_, Place::Key)) => {
+                let key = object.key().filter(|key| key.len() <= LONGEST_IN_LINE);
+                key.ok_or(Verdict::Unknown)
+            }
             None => Err(Verdict::Passed),
         }
     }

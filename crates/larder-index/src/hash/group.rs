@@ -65,7 +65,7 @@ impl PackedEntry {
 pub(super) struct Group {
     pub(super) words: Vec<u64>,
     pub(super) len: usize,
-    /// All words that were written since `begin`, combined by "or".
+    /// All words that were written since `set`, combined by "or".
     any: u64,
 }
 

@@ -390,17 +390,6 @@ impl<'g> Batch<'g> {
         self.entries[i].parts(&self.bytes)
     }
 
-    /// The keys and values of the first `count` entries. Objects outside their leaves are
-    /// prefetched `ahead` entries before they are reached.
-    #[inline(always)]
-    pub fn entries(&self, count: usize, ahead: usize) -> impl Iterator<Item = (&[u8], &[u8])> + '_ {
-        let entries = self.entries[..count].iter().enumerate();
-        entries.map(move |(i, entry)| {
-            self.prefetch(i + ahead);
-            entry.parts(&self.bytes)
-        })
-    }
-
     /// The key of entry `i` with the bytes that lie after it, and its length. If the key is short,
     /// whole words of it can be loaded.
     #[inline]

@@ -4,7 +4,12 @@ use super::{
     groups,
     out_of_line::{is_long, term_at},
 };
-use crate::{skip::end_of, tags::TUPLE, varint, view::TermRef};
+use crate::{
+    skip::end_of,
+    tags::{OUT_OF_LINE, TUPLE},
+    varint,
+    view::TermRef,
+};
 
 /// A cursor on the elements of a row without the key: those from one of them on, whose bytes are
 /// adjacent. How many are left is for the caller to know.
@@ -30,6 +35,13 @@ impl<'a> ElementsFrom<'a> {
     #[inline]
     pub fn is_long(self) -> bool {
         is_long(self.0)
+    }
+
+    /// Whether the first of them is stored out of line: more than
+    /// [`LONGEST_IN_LINE`](super::LONGEST_IN_LINE) bytes.
+    #[inline]
+    pub fn is_out_of_line(self) -> bool {
+        self.0.first() == Some(&OUT_OF_LINE)
     }
 
     /// The term of the first of them, which other bytes may follow if it isn't long. Empty if there

@@ -91,6 +91,12 @@ impl<'a> UnopenedObject<'a> {
         Some((arity, ElementsFrom::stored(others)))
     }
 
+    /// Whether the value has handles.
+    #[inline(always)]
+    pub fn has_handles(self) -> bool {
+        super::value_has_handles(self.value)
+    }
+
     /// The key, if the index key is its term.
     #[inline(always)]
     pub fn key(self) -> Option<&'a [u8]> {

@@ -3,7 +3,9 @@
 
 use larder_term::object::{ObjectView, UnopenedObject};
 use larder_term::{atoms, Atom, Term, TermRef};
+use std::convert::Infallible;
 use std::fmt;
+use std::marker::PhantomData;
 use std::ops::Bound;
 use std::sync::LazyLock;
 
@@ -39,7 +41,7 @@ impl Program {
         match *self {}
     }
 
-    pub(crate) fn matcher(&self, _: usize, _: KeyAccess) -> Matcher {
+    pub(crate) fn matcher(&self, _: usize, _: KeyAccess) -> Matcher<'_> {
         match *self {}
     }
 
@@ -124,38 +126,38 @@ pub enum Known {
 }
 
 /// A program for many objects.
-pub enum Matcher {}
+pub struct Matcher<'p>(Infallible, PhantomData<&'p ()>);
 
-impl Matcher {
-    pub(crate) fn filter(&self) -> Option<&Filter> {
-        match *self {}
+impl<'p> Matcher<'p> {
+    pub(crate) fn filter(&self) -> Option<&Filter<'p>> {
+        match self.0 {}
     }
 
     pub(crate) fn known(&self, _: Verdict) -> Option<Known> {
-        match *self {}
+        match self.0 {}
     }
 
     pub(crate) fn run<'s>(
         &'s self,
-        _: &'s ObjectView<'s>,
+        _: &ObjectView<'s>,
         _: Verdict,
-        _: &'s Context<'s>,
+        _: &Context<'s>,
         _: &'s mut Scratch,
     ) -> Option<Outcome<'s>> {
-        match *self {}
+        match self.0 {}
     }
 }
 
 /// The filter of a program.
-pub enum Filter {}
+pub struct Filter<'p>(Infallible, PhantomData<&'p ()>);
 
-impl Filter {
+impl Filter<'_> {
     pub(crate) fn judge<'v>(
         &self,
         _: impl Iterator<Item = UnopenedObject<'v>>,
         _: impl FnMut(usize, UnopenedObject<'v>, Verdict),
     ) {
-        match *self {}
+        match self.0 {}
     }
 }
 

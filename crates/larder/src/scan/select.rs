@@ -252,8 +252,11 @@ fn keep_passing(
 ) -> u32 {
     passing.clear();
     let mut rejected = 0;
-    let objects = batch.entries(usable, PREFETCH_DISTANCE);
-    let objects = objects.map(|(key, value)| raw::unopened(key, value));
+    let objects = (0..usable).map(|i| {
+        batch.prefetch(i + PREFETCH_DISTANCE);
+        let (key, value) = batch.entry(i);
+        raw::unopened(key, value)
+    });
     filter.judge(objects, |index, object, verdict| {
         if verdict == Verdict::Rejected {
             rejected = cost(weight, object.value()).saturating_add(rejected);

@@ -28,7 +28,7 @@ use crate::ops::{EditBuffer, Operation, ValueList, Written};
 use crate::options::TableKind;
 use crate::programs::{Context, Outcome, Program, Scratch};
 use crate::raw;
-use crate::scan::output::{Output, Sink};
+use crate::scan::output::Sink;
 use crate::scan::select::{cost, result_of, weight, Candidate, Passing, Scan};
 use crate::scan::Cursor;
 use crate::stored::Stored;
@@ -39,52 +39,8 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 impl EngineTable {
-    /// Begins to delete the objects for which the result of `program` is `true`.
-    ///
-    /// # Errors
-    /// `NoTable`, `Access`.
-    pub fn select_delete(
-        self: &Arc<Self>,
-        who: OwnerId,
-        program: Program,
-    ) -> Result<DeleteJob, Error> {
-        self.check_write(who)?;
-        Ok(DeleteJob {
-            work: WriteScan::new(self, program),
-        })
-    }
-
-    /// Begins to delete the objects that `program` matches, and to yield its results for them.
-    ///
-    /// # Errors
-    /// `NoTable`, `Access`.
-    pub fn select_take(self: &Arc<Self>, who: OwnerId, program: Program) -> Result<TakeJob, Error> {
-        Ok(TakeJob(self.select_delete(who, program)?))
-    }
-
-    /// Begins to replace each object that `program` matches by its result, which must have the same
-    /// key.
-    ///
-    /// # Errors
-    /// `NoTable`, `Access`, `TableType` (a bag), `KeyChanged` (it can't be proved that the program
-    /// keeps keys).
-    pub fn select_replace(
-        self: &Arc<Self>,
-        who: OwnerId,
-        program: Program,
-    ) -> Result<ReplaceJob, Error> {
-        self.check_replace(who, &program)?;
-        Ok(ReplaceJob {
-            work: WriteScan::new(self, program),
-            prepared: ObjectBuf::new(),
-            last: None,
-        })
-    }
-}
-
-impl EngineTable {
     /// Checks that `who` may replace objects by the results of a program.
-    fn check_replace(&self, who: OwnerId, program: &Program) -> Result<(), Error> {
+    pub(super) fn check_replace(&self, who: OwnerId, program: &Program) -> Result<(), Error> {
         self.check_write(who)?;
         if self.kind() == TableKind::Bag {
             return Err(Error::TableType);
@@ -132,7 +88,7 @@ impl EngineTable {
 /// The scan of a writing job.
 pub(super) struct WriteScan {
     pub(super) scan: Box<Scan>,
-    count: u64,
+    pub(super) count: u64,
     /// The scratch space of programs that are run under a lock.
     scratch: Scratch,
     /// The numbers of the objects of a batch that (2) or (3) looks at: those that have matched, or
@@ -143,7 +99,7 @@ pub(super) struct WriteScan {
 }
 
 /// The kind of a writing scan.
-trait ScanWork {
+pub(super) trait ScanWork {
     /// Whether it removes the objects that match, so that those of a leaf can be removed in one
     /// change.
     const REMOVES: bool;
@@ -172,7 +128,7 @@ trait ScanWork {
 }
 
 /// A delete of the objects for which the program's result is `true`.
-struct Deleting;
+pub(super) struct Deleting;
 
 impl ScanWork for Deleting {
     const REMOVES: bool = true;
@@ -201,7 +157,7 @@ impl ScanWork for Deleting {
 }
 
 /// A delete of the objects that match. Their results are passed to the sink.
-struct TakeMatched<'s, 'o>(&'s mut Sink<'o>);
+pub(super) struct TakeMatched<'s, 'o>(pub(super) &'s mut Sink<'o>);
 
 impl ScanWork for TakeMatched<'_, '_> {
     const REMOVES: bool = true;
@@ -233,13 +189,13 @@ impl ScanWork for TakeMatched<'_, '_> {
 }
 
 /// A replacement of the objects that match.
-struct ReplaceMatched<'p> {
+pub(super) struct ReplaceMatched<'p> {
     /// Whether a key has at most one object.
-    is_unique: bool,
+    pub(super) is_unique: bool,
     /// A buffer for new objects.
-    prepared: &'p mut ObjectBuf,
+    pub(super) prepared: &'p mut ObjectBuf,
     /// That of `EngineTable::expire_for_write`.
-    last: &'p mut Option<u64>,
+    pub(super) last: &'p mut Option<u64>,
 }
 
 impl ScanWork for ReplaceMatched<'_> {
@@ -280,7 +236,7 @@ impl ScanWork for ReplaceMatched<'_> {
 }
 
 /// An object of a scan, and what is needed to run the program on it.
-struct Matched<'t> {
+pub(super) struct Matched<'t> {
     program: &'t Program,
     context: &'t Context<'t>,
     scratch: &'t mut Scratch,
@@ -292,7 +248,7 @@ struct Matched<'t> {
 }
 
 impl WriteScan {
-    fn new(table: &Arc<EngineTable>, program: Program) -> Self {
+    pub(super) fn new(table: &Arc<EngineTable>, program: Program) -> Self {
         WriteScan {
             scan: Scan::new(table, Some(program), Direction::Forward, None),
             count: 0,
@@ -303,7 +259,7 @@ impl WriteScan {
     }
 
     /// Runs one slice; see the module's steps.
-    fn step<W: ScanWork>(
+    pub(super) fn step<W: ScanWork>(
         &mut self,
         budget: &mut Budget,
         context: &Context<'_>,
@@ -747,82 +703,5 @@ impl Matched<'_> {
             .collect();
         values.replace_each(&changes);
         Ok(new.len() as u64)
-    }
-}
-
-/// A delete by match specification, in progress. If it is dropped before its end, it has deleted
-/// some of the objects.
-pub struct DeleteJob {
-    pub(super) work: WriteScan,
-}
-
-impl DeleteJob {
-    /// Runs one slice.
-    ///
-    /// # Errors
-    /// `NoTable`, `Busy`.
-    pub fn step(&mut self, budget: &mut Budget, context: &Context<'_>) -> Result<Step, Error> {
-        self.work.step(budget, context, &mut Deleting)
-    }
-
-    /// The objects deleted so far.
-    pub fn count(&self) -> u64 {
-        self.work.count
-    }
-}
-
-/// A delete that yields the program's results for the deleted objects, in progress. If it is
-/// dropped before its end, it has deleted the objects whose results it has yielded.
-pub struct TakeJob(pub(super) DeleteJob);
-
-impl TakeJob {
-    /// Runs one slice: passes a result to `sink` for each object that it has deleted. They are in
-    /// the order of the table for an ordered_set, and in order of arrival for the objects of a key
-    /// in a bag.
-    ///
-    /// # Errors
-    /// `NoTable`, `Busy`. The objects whose results were passed have been deleted, and no others.
-    pub fn step(
-        &mut self,
-        budget: &mut Budget,
-        context: &Context<'_>,
-        sink: &mut dyn FnMut(Output<'_>),
-    ) -> Result<Step, Error> {
-        self.0.work.step(budget, context, &mut TakeMatched(sink))
-    }
-}
-
-/// A replace by match specification, in progress. If it is dropped before its end, it has replaced
-/// some of the objects.
-pub struct ReplaceJob {
-    pub(super) work: WriteScan,
-    /// A buffer for new objects.
-    prepared: ObjectBuf,
-    /// That of `EngineTable::expire_for_write`.
-    last: Option<u64>,
-}
-
-impl ReplaceJob {
-    /// Runs one slice.
-    ///
-    /// # Errors
-    /// `NoTable`, `Busy`; `Full` if there is no room for a result in a table with limits;
-    /// `KeyChanged` and `NotTuple` if a result isn't an object with the same key, which the proof
-    /// about the program excludes.
-    pub fn step(&mut self, budget: &mut Budget, context: &Context<'_>) -> Result<Step, Error> {
-        let mut work = ReplaceMatched {
-            is_unique: self.work.scan.table.kind().is_unique(),
-            prepared: &mut self.prepared,
-            last: &mut self.last,
-        };
-        let step = self.work.step(budget, context, &mut work);
-        // Counts of the handles in the buffer are released with it.
-        self.prepared.clear();
-        step
-    }
-
-    /// The objects replaced so far.
-    pub fn count(&self) -> u64 {
-        self.work.count
     }
 }

@@ -1,7 +1,7 @@
 //! Steps that take long, whatever their budgets are: they put many keys in order that an index has
 //! found. A host can tell before the step, and run it on a thread for which nobody waits.
 
-use super::change::{DeleteJob, ReplaceJob, TakeJob};
+use super::jobs::{DeleteJob, ReplaceJob, TakeJob};
 use super::select::CountJob;
 
 impl CountJob {
