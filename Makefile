@@ -160,6 +160,8 @@ c: setup-rust
 	  --config 'profile.$(PROFILE).package.larder-judy.opt-level="z"' \
 	  --config 'profile.$(PROFILE).package.num-bigint.opt-level="z"' \
 	  --config 'profile.$(PROFILE).package.sha2.opt-level="z"' \
+	  --config 'profile.$(PROFILE).package.miniz_oxide.opt-level="s"' \
+	  --config 'profile.$(PROFILE).package.ryu.opt-level="z"' \
 	  --config 'profile.$(PROFILE).package.libmimalloc-sys.opt-level=2' \
 	  -p larder-capi --lib --crate-type cdylib,staticlib --target-dir '$(TARGET)' 1>&2
 	@mkdir -p $(CDIR)/include $(CDIR)/lib/pkgconfig $(CDIR)/lib/cmake/larder $(CDIR)/share/man/man3

@@ -455,6 +455,14 @@ fn parts_of_large_values_are_replaced() {
             assert!((grown - of_values).abs() <= 20 * 8, "{grown} {of_values}");
         }
         assert_eq!(index.memory(), before);
+        // So it is if whole values are replaced.
+        for more in [64, 640, 0] {
+            for (i, value) in values.iter().enumerate() {
+                let (bytes, longer) = (key_bytes(i as u16), [value, &vec![7; more][..]].concat());
+                index.put(&guard, key(&bytes, how), &longer, &mut |_| true);
+            }
+            assert_eq!(index.memory(), before + 20 * more, "{kind:?}: {more}");
+        }
     }
 }
 

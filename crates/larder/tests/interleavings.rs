@@ -10,10 +10,9 @@ mod versions;
 
 use histories::table;
 use larder::api::{Event, FeedOptions, Larder, Table};
-use larder::host::{structures, with_local, FixTime, Options, OwnerId, TableKind};
+use larder::host::{structures, with_local, FixTime, Options, OwnerId, Stored, TableKind};
 use larder_index::sync::{plant, Fault};
 use larder_index::{Direction, Quarantine};
-use larder_term::object::ObjectView;
 use larder_term::{term, Atom, Term};
 use larder_testing::history::of_threads;
 use larder_testing::mix;
@@ -238,7 +237,7 @@ fn folds_of_a_bag() {
                 t.delete(&term!(2)).expect("a table");
             });
             let (mut shown, table) = (0, t.engine_table());
-            let mut show = |_: &ObjectView<'_>, _| shown += 1;
+            let mut show = |_: Stored<'_>, _: bool| shown += 1;
             let watched = with_local(|local| {
                 table.fold(
                     local,

@@ -518,6 +518,7 @@ mod tests {
             list.seal();
             let filters = list.chunks().iter().filter(|chunk| chunk.filter.is_some());
             assert_eq!(filters.count(), if chunks == 1 { 0 } else { chunks });
+            assert_eq!(list.keys().is_some(), chunks > 1);
             assert!(list
                 .keys()
                 .is_none_or(|keys| (len * 97 / 100..=len).contains(&keys)));

@@ -57,8 +57,8 @@ pub struct FoldChunk {
     pub stamp: Stamp,
     /// The number of objects that the next chunk should have if the table doesn't change. Chunks
     /// grow until they are full: a scan copies all objects that it is asked for, so it is asked for
-    /// no more than will be shown. 0 if there is no next one: the chunk has the last object, or
-    /// none.
+    /// no more than will be shown. If it is 0, there is no next one: the chunk has the last object,
+    /// or none. Otherwise the next one may still be empty.
     pub next: usize,
 }
 

@@ -117,7 +117,7 @@ impl Scan {
                     };
                     let flow = row(candidate, scratch);
                     // (5) Pause after this row if the caller wants to, or if the budget is used up.
-                    let cost = cost(weight, value).saturating_add(entry.rejected);
+                    let cost = cost(weight, key, value).saturating_add(entry.rejected);
                     let mut pauses = flow.is_break();
                     if !budget.spend(cost) {
                         // After a pause within an unordered batch, the next slice reads the leaf
@@ -166,14 +166,14 @@ impl Candidate<'_, '_> {
         let Some(matcher) = self.matcher else {
             return true;
         };
-        if let Some(known) = matcher.known(self.verdict) {
-            return known == Known::True;
+        match matcher.known(self.verdict) {
+            Some(known) => known == Known::True,
+            None => is_true(matcher, self.stored, self.verdict, context, scratch),
         }
-        matcher.is_true(&self.stored.view(), self.verdict, context, scratch)
     }
 
     /// Whether the program matches the object.
-    #[inline(always)]
+    #[inline(never)]
     pub(super) fn matches(self, context: &Context<'_>, scratch: &mut Scratch) -> bool {
         let Some(matcher) = self.matcher else {
             return true;
@@ -185,6 +185,19 @@ impl Candidate<'_, '_> {
         let found = matcher.run(&object, self.verdict, context, scratch);
         found.is_some()
     }
+}
+
+/// Whether the result for an object is `true`, if that has to be found out.
+#[cfg(feature = "matchspec")]
+#[inline(never)]
+fn is_true(
+    matcher: &Matcher<'_>,
+    stored: Stored<'_>,
+    verdict: Verdict,
+    context: &Context<'_>,
+    scratch: &mut Scratch,
+) -> bool {
+    matcher.is_true(&stored.view(), verdict, context, scratch)
 }
 
 /// The entries of a batch on which the program has to run.
@@ -259,7 +272,8 @@ fn keep_passing(
     });
     filter.judge(objects, |index, object, verdict| {
         if verdict == Verdict::Rejected {
-            rejected = cost(weight, object.value()).saturating_add(rejected);
+            let (key, value) = (object.index_key(), object.value());
+            rejected = cost(weight, key, value).saturating_add(rejected);
             return;
         }
         passing.push(PassingEntry {
@@ -276,21 +290,22 @@ pub(super) const PREFETCH_DISTANCE: usize = 2;
 
 /// This number of an object's bytes costs as much as the row of a small object.
 const BYTES_PER_BUDGET_UNIT: usize = 256;
-/// A value of fewer bytes is that of a small object. If it is packed, it unpacks to 16 KiB at most.
+/// An object of fewer bytes is small. If it is packed, it unpacks to 16 KiB at most.
 const SHORT: usize = 64;
 
 /// The cost of an object in units of the budget, if a small object costs `weight`.
 #[inline]
-pub(crate) fn cost(weight: u32, value: &[u8]) -> u32 {
-    if value.len() < SHORT && !raw::has_handles(value) {
+pub(crate) fn cost(weight: u32, key: &[u8], value: &[u8]) -> u32 {
+    if key.len() + value.len() < SHORT && !raw::has_handles(value) {
         return weight;
     }
-    cost_of_long(weight, value)
+    cost_of_long(weight, key, value)
 }
 
 #[inline(never)]
-fn cost_of_long(weight: u32, value: &[u8]) -> u32 {
-    weight.saturating_add((object::plain_len(value) / BYTES_PER_BUDGET_UNIT) as u32)
+fn cost_of_long(weight: u32, key: &[u8], value: &[u8]) -> u32 {
+    let bytes = key.len() + object::plain_len(value);
+    weight.saturating_add((bytes / BYTES_PER_BUDGET_UNIT) as u32)
 }
 
 impl EngineTable {
