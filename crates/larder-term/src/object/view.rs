@@ -77,12 +77,6 @@ impl<'a> UnopenedObject<'a> {
         UnopenedObject { index_key, value }
     }
 
-    /// The index key.
-    #[inline(always)]
-    pub fn index_key(self) -> &'a [u8] {
-        self.index_key
-    }
-
     /// The value.
     #[inline(always)]
     pub fn value(self) -> &'a [u8] {

@@ -604,7 +604,7 @@ impl Giving<'_> {
     #[inline(always)]
     fn row(&mut self, value: &[u8], key: &[u8], row: &[u8]) -> Given {
         // A small row costs two units: it is looked up by its key.
-        let cost = cost(2, key, row);
+        let cost = cost(2, row);
         let row = raw::view(key, row, self.keypos, self.plain);
         // (1)
         if !self.check.has(&row, value) {

@@ -117,7 +117,7 @@ impl Scan {
                     };
                     let flow = row(candidate, scratch);
                     // (5) Pause after this row if the caller wants to, or if the budget is used up.
-                    let cost = cost(weight, key, value).saturating_add(entry.rejected);
+                    let cost = cost(weight, value).saturating_add(entry.rejected);
                     let mut pauses = flow.is_break();
                     if !budget.spend(cost) {
                         // After a pause within an unordered batch, the next slice reads the leaf
@@ -272,8 +272,7 @@ fn keep_passing(
     });
     filter.judge(objects, |index, object, verdict| {
         if verdict == Verdict::Rejected {
-            let (key, value) = (object.index_key(), object.value());
-            rejected = cost(weight, key, value).saturating_add(rejected);
+            rejected = cost(weight, object.value()).saturating_add(rejected);
             return;
         }
         passing.push(PassingEntry {
@@ -290,22 +289,21 @@ pub(super) const PREFETCH_DISTANCE: usize = 2;
 
 /// This number of an object's bytes costs as much as the row of a small object.
 const BYTES_PER_BUDGET_UNIT: usize = 256;
-/// An object of fewer bytes is small. If it is packed, it unpacks to 16 KiB at most.
+/// A value of fewer bytes is that of a small object. If it is packed, it unpacks to 16 KiB at most.
 const SHORT: usize = 64;
 
 /// The cost of an object in units of the budget, if a small object costs `weight`.
 #[inline]
-pub(crate) fn cost(weight: u32, key: &[u8], value: &[u8]) -> u32 {
-    if key.len() + value.len() < SHORT && !raw::has_handles(value) {
+pub(crate) fn cost(weight: u32, value: &[u8]) -> u32 {
+    if value.len() < SHORT && !raw::has_handles(value) {
         return weight;
     }
-    cost_of_long(weight, key, value)
+    cost_of_long(weight, value)
 }
 
 #[inline(never)]
-fn cost_of_long(weight: u32, key: &[u8], value: &[u8]) -> u32 {
-    let bytes = key.len() + object::plain_len(value);
-    weight.saturating_add((bytes / BYTES_PER_BUDGET_UNIT) as u32)
+fn cost_of_long(weight: u32, value: &[u8]) -> u32 {
+    weight.saturating_add((object::plain_len(value) / BYTES_PER_BUDGET_UNIT) as u32)
 }
 
 impl EngineTable {

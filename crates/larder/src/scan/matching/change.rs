@@ -417,7 +417,7 @@ impl<'s, 't> Slice<'s, 't> {
                     key.clone_into(self.last_key);
                 }
             }
-            if !budget.spend(cost(weight, key, value).saturating_add(entry.rejected)) {
+            if !budget.spend(cost(weight, value).saturating_add(entry.rejected)) {
                 return (entry.index + 1, false);
             }
         }
