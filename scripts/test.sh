@@ -180,7 +180,7 @@ bench() {
     LARDER_BENCH_SIZES=5,2000 LARDER_BENCH_OPERATIONS=20000 "$MAKE" --no-print-directory bench-ranks &&
     LARDER_BENCH_CAPACITY=100 LARDER_BENCH_OPERATIONS=20000 "$MAKE" --no-print-directory bench-caches-erlang &&
     LARDER_BENCH_MNESIA=100 "$MAKE" --no-print-directory bench-mnesia &&
-    LARDER_BUILT=yes cargo test --quiet --locked --workspace --test studies --target-dir "$TARGET" -- --exact erlang
+    LARDER_BUILT=yes cargo test --quiet --locked --workspace --test program --target-dir "$TARGET" -- --exact studies::erlang
 }
 export -f build rust suites files_folder erlang_suites erlang_times jvm demo bench
 export MAKE LOGS TARGET TIMES ONLY

@@ -1,9 +1,8 @@
 //! The command line: `larder-bench --help`.
 
 use crate::maps::{engine, growth, peers::Filter, resident, skew, threads, typed};
-use crate::{caches, report, stores, study};
+use crate::{caches, report, result::Outcome, stores, study};
 use clap::{Parser, Subcommand};
-use std::error::Error;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -74,7 +73,7 @@ pub fn main() -> ExitCode {
     })
 }
 
-fn execute(Arguments { what, out, only }: Arguments) -> Result<ExitCode, Box<dyn Error>> {
+fn execute(Arguments { what, out, only }: Arguments) -> Outcome<ExitCode> {
     let filter = Filter(only);
     match what {
         What::Engine(options) => engine::run(&options, &filter)?.finish(out)?,

@@ -183,14 +183,10 @@ impl<K: TypedKey> TypedBench<K> {
         self.orders = (0..=self.rounds.min(ORDERS) as u64).map(order).collect();
     }
 
-    /// Calls `job` with all keys in the order of each round. Returns the nanoseconds per key, of
-    /// all threads together.
-    fn run(&self, rounds: Range<usize>, job: impl Fn(&K, u64) -> Outcome + Sync) -> Outcome<f64> {
-        self.run_some(rounds, 1, job)
-    }
-
-    /// The same with every `step`-th key, from another one on in each round.
-    fn run_some(
+    /// Calls `job` with keys in the order of each round: all of them, or each `step`-th, from
+    /// another one on in each round. Returns the nanoseconds per key of the table, of all threads
+    /// together.
+    fn run(
         &self,
         rounds: Range<usize>,
         step: usize,
@@ -224,14 +220,14 @@ impl<K: TypedKey> TypedBench<K> {
         let (mut insert, mut remove, mut reads) = (0.0, 0.0, Vec::new());
         for fill in 0..fills {
             let map = C::empty();
-            insert += self.run(fill..fill + 1, |key, n| {
+            insert += self.run(fill..fill + 1, 1, |key, n| {
                 map.insert(key.clone(), C::Value::of(n));
                 Ok(())
             })?;
             if fill == 0 {
                 reads = self.reads(&map)?;
             }
-            remove += self.run(fill + 1..fill + 2, |key, _| {
+            remove += self.run(fill + 1..fill + 2, 1, |key, _| {
                 ensure!(map.remove(key), C::NAME; "it lost a key");
                 Ok(())
             })?;
@@ -245,20 +241,20 @@ impl<K: TypedKey> TypedBench<K> {
 
     /// The steps that leave the keys of a full map as they are.
     fn reads<C: TypedMap<Key = K>>(&self, map: &C) -> Outcome<StepTimes> {
-        let lookup = self.run(self.repeated(), |key, n| {
+        let lookup = self.run(self.repeated(), 1, |key, n| {
             let found = map.get(key);
             let right = found.as_ref().is_some_and(|value| value.number() == n);
             ensure!(right, C::NAME; "{key:?}: {found:?}");
             Ok(())
         })?;
         // Each key gets the value that it has.
-        let overwrite = self.run(self.repeated(), |key, n| {
+        let overwrite = self.run(self.repeated(), 1, |key, n| {
             map.insert(key.clone(), C::Value::of(n));
             Ok(())
         })?;
         let each = self.each(map)?;
         let range = self.ranges(map)?;
-        let count = self.run(self.repeated(), |key, _| {
+        let count = self.run(self.repeated(), 1, |key, _| {
             map.increment(key);
             Ok(())
         })?;
@@ -283,7 +279,7 @@ impl<K: TypedKey> TypedBench<K> {
     /// if the map has no ranges.
     fn ranges<C: TypedMap<Key = K>>(&self, map: &C) -> Outcome<Option<f64>> {
         let all_rows = AtomicUsize::new(0);
-        let time = self.run_some(self.repeated(), RANGE, |key, _| {
+        let time = self.run(self.repeated(), RANGE, |key, _| {
             let (mut last, mut rows) = (None, 0);
             let can = map.range(key, |key, value| {
                 // Only rows in ascending order count.
@@ -389,7 +385,7 @@ mod tests {
         bench.divide(1);
         let order = |rounds| {
             let met = Mutex::new(Vec::new());
-            let done = bench.run(rounds, |key, _| {
+            let done = bench.run(rounds, 1, |key, _| {
                 met.lock().push(*key);
                 Ok(())
             });

@@ -26,7 +26,6 @@ pub mod workload;
 use crate::maps::peers::Filter;
 use crate::result::{Failure, Outcome};
 use peer::{Listed, Peer};
-use std::error::Error;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -54,11 +53,7 @@ pub enum Command {
     },
 }
 
-pub fn main(
-    command: &Command,
-    filter: &Filter,
-    out: Option<PathBuf>,
-) -> Result<ExitCode, Box<dyn Error>> {
+pub fn main(command: &Command, filter: &Filter, out: Option<PathBuf>) -> Outcome<ExitCode> {
     match command {
         Command::List { jvm } => {
             names().iter().for_each(|name| println!("{name}"));

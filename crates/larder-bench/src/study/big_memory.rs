@@ -12,7 +12,7 @@ use crate::result::{ensure, Outcome};
 use crate::stats::{ends, median, quantile, sorted};
 use crate::table::grouped;
 use crate::time::counting::counted;
-use crate::time::timed_parts;
+use crate::time::{timed, timed_parts};
 use crate::workload::{random, random_key, shuffled, value_of, Zipf};
 use fastrand::Rng;
 use larder_studies::{build_unique, structures, Order};
@@ -471,13 +471,14 @@ fn overwrite(
     // Twice the total is written, within limits.
     let writes = (2 * total / size).clamp(2_000, keys.max(20_000));
     let mut random = random(seed);
-    let begin = Instant::now();
-    for _ in 0..writes {
-        let key = popular.draw(&mut random);
-        fill(key, &mut value);
-        store.put(key, &value);
-    }
-    let rate = writes as f64 / begin.elapsed().as_secs_f64() / 1e6;
+    let ((), seconds) = timed(|| {
+        for _ in 0..writes {
+            let key = popular.draw(&mut random);
+            fill(key, &mut value);
+            store.put(key, &value);
+        }
+    });
+    let rate = writes as f64 / seconds / 1e6;
     // A sample of the values is checked.
     let mut out = Vec::new();
     for rank in (0..keys).step_by(keys.div_ceil(10_000).max(1)) {

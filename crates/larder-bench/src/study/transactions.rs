@@ -11,13 +11,13 @@ use crate::maps::peers::Handle;
 use crate::result::{ensure, Outcome};
 use crate::stats::{ends, median, quantile, sorted};
 use crate::table::grouped;
-use crate::time::cpu_each;
 use crate::time::workers::work;
+use crate::time::{cpu_each, timed};
 use crate::workload::{random, shuffled};
 use larder::api::Snapshot;
 use larder::host::{with_local, Stored};
 use larder_index::Direction;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 pub const STUDY: Plan = Plan {
     name: "transactions",
@@ -291,22 +291,19 @@ fn taking(run: &mut Run, kind: &str, t: &FilledTable) -> Outcome {
             let mut times = Vec::new();
             // Two writers record the longest write.
             if worker.number < 2 {
-                let mut longest = Duration::ZERO;
+                let mut longest: f64 = 0.0;
                 while !worker.is_over() {
                     let key = random.u64(..t.rows as u64);
-                    let begin = Instant::now();
-                    handle.put(key, 0);
-                    longest = longest.max(begin.elapsed());
+                    let ((), seconds) = timed(|| handle.put(key, 0));
+                    longest = longest.max(seconds);
                 }
-                times.push(longest.as_secs_f64() * 1e6);
+                times.push(longest * 1e6);
             }
             // The third thread takes a snapshot every two milliseconds, or only sleeps.
             while !worker.is_over() {
                 if snapshots {
-                    let begin = Instant::now();
-                    let snapshot = t.snapshot();
-                    times.push(begin.elapsed().as_secs_f64() * 1e6);
-                    drop(snapshot);
+                    let (_snapshot, seconds) = timed(|| t.snapshot());
+                    times.push(seconds * 1e6);
                 }
                 std::thread::sleep(Duration::from_millis(2));
             }

@@ -3,6 +3,7 @@
 //! these tests out where no browser can be had; `LARDER_SCREENSHOTS=FOLDER` keeps what was seen.
 
 use super::made_up;
+use crate::installed;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -15,11 +16,7 @@ fn browser() -> Option<PathBuf> {
         eprintln!("LARDER_NO_BROWSER is set: the report is not looked at in a browser");
         return None;
     }
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let folders: Vec<_> = std::env::split_paths(&path).collect();
-    let in_folders = |name| folders.iter().map(move |folder| folder.join(name));
-    let mut paths = NAMES.split(' ').flat_map(in_folders);
-    Some(paths.find(|path| path.is_file()).expect(
+    Some(installed(NAMES).expect(
         "no Chromium here: `make test` installs Debian's package chromium (apt-get install chromium); where it can't be had, LARDER_NO_BROWSER=1 leaves this test out",
     ))
 }

@@ -5,18 +5,10 @@ mod browser;
 mod made_up;
 mod page;
 
+use super::bench;
 use std::path::Path;
-use std::process::{Command, Output};
 
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
-
-fn report(arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_larder-bench"))
-        .arg("report")
-        .args(arguments)
-        .output()
-        .expect("the program starts")
-}
 
 #[test]
 fn a_folder_of_results_becomes_a_page() {
@@ -26,8 +18,7 @@ fn a_folder_of_results_becomes_a_page() {
     std::fs::copy(published, folder.join("bench.csv")).expect("it is in the tree");
     let (dir, page) = (folder.display().to_string(), folder.join("page.html"));
     let out = page.display().to_string();
-    let output = report(&[&dir, "--against", &dir, "--out", &out]);
-    assert!(output.status.success(), "{output:?}");
+    bench(["report", &dir, "--against", &dir, "--out", &out]).well();
     let text = std::fs::read_to_string(&page).expect("a page");
     assert!(text.contains("Time of an operation, 65.5 k rows"));
     assert!(text.contains("Beside the other run"));
@@ -36,10 +27,8 @@ fn a_folder_of_results_becomes_a_page() {
 
 #[test]
 fn a_folder_without_results_is_an_error() {
-    let output = report(&[concat!(env!("CARGO_MANIFEST_DIR"), "/src")]);
-    assert!(!output.status.success());
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(said.contains("has no study's result"), "{said}");
+    let sources = concat!(env!("CARGO_MANIFEST_DIR"), "/src");
+    bench(["report", sources]).failed("has no study's result");
 }
 
 #[test]

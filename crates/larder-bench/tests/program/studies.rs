@@ -1,10 +1,10 @@
 //! Every study, tiny: its files have the shape that reports are drawn from, its answers were
 //! checked, and a structure that is wrong makes it fail.
 
+use super::{bench, Ended};
 use larder_bench::result::{read_json, EventKind, Point, Recording, Scale, Study, X};
 use std::collections::BTreeSet;
 use std::path::Path;
-use std::process::{Command, Output};
 use tempfile::TempDir;
 
 /// A folder of the test's own, gone with it.
@@ -12,21 +12,16 @@ fn folder() -> TempDir {
     tempfile::tempdir().expect("a folder")
 }
 
-fn study(name: &str, out: &Path, more: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_larder-bench"))
-        .args(["study", name, "--tiny", "--no-progress", "--out"])
-        .arg(out)
-        .args(more)
-        .output()
-        .expect("the program starts")
+fn study(name: &str, out: &Path, more: &[&str]) -> Ended {
+    let out = out.display().to_string();
+    let own = ["study", name, "--tiny", "--no-progress", "--out", &out];
+    bench(own.into_iter().chain(more.iter().copied()))
 }
 
 /// Runs a study and gives what it wrote, which has the right shape.
 fn passes(name: &str, more: &[&str]) -> (Study, TempDir) {
     let folder = folder();
-    let output = study(name, folder.path(), more);
-    let errors = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{errors}");
+    study(name, folder.path(), more).well();
     let read: Study = read_json(&folder.path().join(format!("{name}.json"))).expect("a study");
     shape(&read, name);
     let csv = std::fs::read_to_string(folder.path().join(format!("{name}.csv"))).expect("there");
@@ -84,11 +79,8 @@ fn all_have(study: &Study, plots: &str, series: &str) {
 /// A planted fault makes the study fail, by its name, and nothing is written.
 fn fails(name: &str, more: &[&str]) {
     let folder = folder();
-    let output = study(name, folder.path(), more);
-    let errors = String::from_utf8_lossy(&output.stderr);
-    assert!(!output.status.success());
     let expected = format!("study {name}: wrong answer of planted fault");
-    assert!(errors.contains(&expected), "{errors}");
+    study(name, folder.path(), more).failed(&expected);
     assert!(!folder.path().join(format!("{name}.json")).exists());
 }
 
@@ -192,9 +184,7 @@ fn transactions() {
 fn an_end_that_was_asked_for_is_kept() {
     for name in ["ets-2003", "ets-2013"] {
         let folder = folder();
-        let output = study(name, folder.path(), &["--minutes", "0"]);
-        let errors = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{errors}");
+        study(name, folder.path(), &["--minutes", "0"]).well();
         let study: Study = read_json(&folder.path().join(format!("{name}.json"))).expect("a study");
         assert!(study.points.is_empty());
         let said = |text: &String| text.ends_with("not in the time that was given (--minutes)");
@@ -236,21 +226,14 @@ fn erlang() {
         assert_eq!(sizes(&study), [300.0, 500.0]);
     }
     let folder = folder();
-    let output = study("erlang", folder.path(), &["--root", "/nowhere"]);
-    assert!(!output.status.success());
-    let errors = String::from_utf8_lossy(&output.stderr);
-    let said = errors.contains("make build demo-beams bench-beams");
-    assert!(said, "{errors}");
+    let nowhere = study("erlang", folder.path(), &["--root", "/nowhere"]);
+    nowhere.failed("make build demo-beams bench-beams");
 }
 
 #[test]
 fn what_there_is_not_is_said() {
     let folder = folder();
-    let fails = |name, more: &[&str], why: &str| {
-        let output = study(name, folder.path(), more);
-        let errors = String::from_utf8_lossy(&output.stderr);
-        assert!(!output.status.success() && errors.contains(why), "{errors}");
-    };
+    let fails = |name, more: &[&str], why: &str| study(name, folder.path(), more).failed(why);
     fails("ets-1066", &[], "there are ets-2003, ets-2013");
     fails(
         "ets-2003",
@@ -265,11 +248,7 @@ fn what_there_is_not_is_said() {
         &["--sizes", "300,500"],
         "one number of rows",
     );
-    let list = Command::new(env!("CARGO_BIN_EXE_larder-bench"))
-        .args(["study", "list"])
-        .output()
-        .expect("the program starts");
-    let text = String::from_utf8_lossy(&list.stdout);
+    let text = bench(["study", "list"]).out;
     for name in "ets-2003, ets-2013, ordered-set, big-memory, erlang, transactions".split(", ") {
         assert!(text.contains(name), "{name}");
     }

@@ -2,7 +2,15 @@
 
 use super::made_up;
 use larder_bench::report::{write, Written};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+
+/// A report of made-up results, in a folder of this name.
+fn made_up_report(name: &str) -> (PathBuf, Written, String) {
+    let folder = made_up::folder(name);
+    made_up::write_all(&folder, 1.0);
+    let (written, page) = report(&folder, None);
+    (folder, written, page)
+}
 
 fn report(folder: &Path, against: Option<&Path>) -> (Written, String) {
     let written = write(folder, against, &folder.join("report.html")).expect("a report");
@@ -12,9 +20,7 @@ fn report(folder: &Path, against: Option<&Path>) -> (Written, String) {
 
 #[test]
 fn everything_is_in_one_page_that_fetches_nothing() {
-    let folder = made_up::folder("one-page");
-    made_up::write_all(&folder, 1.0);
-    let (written, page) = report(&folder, None);
+    let (_, written, page) = made_up_report("one-page");
     assert_eq!(written.studies, 3);
     for needle in ["src=", "@import", "url(", "http://", "https://"] {
         let found = page.replace("http://www.w3.org/2000/svg", "");
@@ -29,9 +35,7 @@ fn everything_is_in_one_page_that_fetches_nothing() {
 
 #[test]
 fn all_text_is_escaped() {
-    let folder = made_up::folder("escaped");
-    made_up::write_all(&folder, 1.0);
-    let (written, page) = report(&folder, None);
+    let (_, written, page) = made_up_report("escaped");
     assert!(!page.contains("<b>") && !page.contains("</script><script>document"));
     assert!(page.contains("&lt;/script&gt;&lt;script&gt;document"));
     for plot in &written.plots {
@@ -43,9 +47,7 @@ fn all_text_is_escaped() {
 
 #[test]
 fn every_plot_is_a_file_too() {
-    let folder = made_up::folder("files");
-    made_up::write_all(&folder, 1.0);
-    let (written, _) = report(&folder, None);
+    let (folder, written, _) = made_up_report("files");
     assert_eq!(written.plots.len(), 8);
     let plots = folder.join("report-plots");
     let plot = |name| std::fs::read_to_string(plots.join(name)).expect("a plot");
@@ -61,9 +63,7 @@ fn every_plot_is_a_file_too() {
 
 #[test]
 fn the_summary_tells_wins_losses_and_noise() {
-    let folder = made_up::folder("summary");
-    made_up::write_all(&folder, 1.0);
-    let (_, page) = report(&folder, None);
+    let (.., page) = made_up_report("summary");
     // Made so: the default wins at all sizes, with spreads apart from the second at the larger
     // ones; it loses where a fifth of the lookups are gone.
     assert!(page.contains("default: 6 of 6"), "random lookup");
@@ -74,9 +74,8 @@ fn the_summary_tells_wins_losses_and_noise() {
 
 #[test]
 fn two_runs_are_compared() {
-    let (new, old) = (made_up::folder("new"), made_up::folder("old"));
+    let (new, (old, ..)) = (made_up::folder("new"), made_up_report("old"));
     made_up::write_all(&new, 2.0);
-    made_up::write_all(&old, 1.0);
     let (_, page) = report(&new, Some(&old));
     // The default became twice as slow in 6 + 7 + 100 + 3 + 3 figures; six other types have the
     // others.

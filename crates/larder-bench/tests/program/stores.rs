@@ -1,23 +1,16 @@
 //! Every peer of this build goes through the workload, small; a peer that lies is found out; the
 //! program writes a study.
 
+use super::{bench, installed};
 use larder_bench::result::{read_json, Failure, Study};
 use larder_bench::stores::peer::Peer;
 use larder_bench::stores::{make, names, servers, workload};
-use std::process::Command;
-
-/// Whether a program is installed.
-fn installed(program: &str) -> bool {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let mut folders = std::env::split_paths(&path);
-    folders.any(|folder| folder.join(program).is_file())
-}
 
 #[test]
 fn every_peer_gives_right_answers() {
     for name in names() {
         let server = servers::SERVERS.iter().find(|server| server.name == name);
-        if server.is_some_and(|server| !installed(server.program)) {
+        if server.is_some_and(|server| installed(server.program).is_none()) {
             let absent = make(name).err();
             assert!(matches!(absent, Some(Failure::Impossible(_))), "{name}");
             continue;
@@ -78,13 +71,10 @@ fn a_peer_that_lies_is_found_out() {
 #[test]
 fn a_run_leaves_a_study_that_says_what_it_could_not_get() {
     let out = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("peers-study");
-    let output = Command::new(env!("CARGO_BIN_EXE_larder-bench"))
-        .args("peers run --entries 3000 --appends 1000 --runs 2".split(' '))
-        .args(["--only", "HashMap,larder", "--jvm", "/nonexistent", "--out"])
-        .arg(&out)
-        .output()
-        .expect("the program starts");
-    assert!(output.status.success(), "{output:?}");
+    let folder = out.display().to_string();
+    let run = "peers run --entries 3000 --appends 1000 --runs 2 --only HashMap,larder \
+               --jvm /nonexistent --out";
+    bench(run.split_whitespace().chain([&*folder])).well();
     let study = read_json::<Study>(&out.join("peers.json")).expect("a study");
     let of = |plot: &str, series: &str| {
         let mut points = study.points.iter();
@@ -99,9 +89,6 @@ fn a_run_leaves_a_study_that_says_what_it_could_not_get() {
 
 #[test]
 fn who_is_not_there_is_said_to_be_absent() {
-    let output = Command::new(env!("CARGO_BIN_EXE_larder-bench"))
-        .args(["peers", "one", "no such peer", "10", "10"])
-        .output()
-        .expect("the program starts");
-    assert_eq!(output.status.code(), Some(3));
+    let ended = bench(["peers", "one", "no such peer", "10", "10"]);
+    assert_eq!(ended.code, Some(3));
 }

@@ -1,19 +1,13 @@
 //! Every bench, small: it ends well, which it does only if all answers were right, and its CSV has
 //! what it should have.
 
-use std::process::Command;
+use super::bench;
 
 /// Runs the program and gives the CSV without the facts.
 fn csv(arguments: &str) -> Vec<Vec<String>> {
     let file = tempfile::NamedTempFile::new().expect("a file");
-    let output = Command::new(env!("CARGO_BIN_EXE_larder-bench"))
-        .args(arguments.split(' '))
-        .arg("--out")
-        .arg(file.path())
-        .output()
-        .expect("the program starts");
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{said}");
+    let out = file.path().display().to_string();
+    bench(arguments.split(' ').chain(["--out", &out])).well();
     let text = std::fs::read_to_string(&file).expect("it wrote its file");
     assert!(text.contains("# processor: "));
     let lines = text.lines().filter(|line| !line.starts_with('#'));
@@ -94,9 +88,6 @@ fn typed() {
 
 #[test]
 fn what_is_not_there_is_an_error() {
-    let output = Command::new(env!("CARGO_BIN_EXE_larder-bench"))
-        .args(["growth", "--entries", "10", "--only", "no such structure"])
-        .output()
-        .expect("the program starts");
-    assert!(!output.status.success());
+    bench(["growth", "--entries", "10", "--only", "no such structure"])
+        .failed("nothing was measured");
 }
