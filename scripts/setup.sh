@@ -157,7 +157,8 @@ install_packages() {
 
 # --- The browser ----------------------------------------------------------------------------------
 
-# The test of the report's page (crates/larder-bench/tests/program/report/browser.rs) takes any of these.
+# The test of the report's page (browser.rs of crates/larder-bench/tests/program/report) takes any
+# of these.
 need_browser() {
   local name
   [ "${LARDER_NO_BROWSER:-0}" != 0 ] && return

@@ -11,8 +11,32 @@
 //!            · ListHead 1 tail=Field 3 · Raw «a» · ListTail Field 3 · Built 1
 //! ```
 //!
-//! A map whose keys are all constants is written in the order of its encoding. A map with computed
-//! keys is built by an instruction of its own, like a call.
+//! A node of the tree becomes code in one of four ways:
+//!
+//! | a node is | if | its code |
+//! |---|---|---|
+//! | *direct* | it is a constant, a variable, `'$_'` or `'$$'` | none: an operand of another instruction |
+//! | a *test* | it compares an element with a constant, or the like (`test`) | `Test`, or no code: guards that are tests are decided before the machine runs |
+//! | *written* | it is a tuple, a list, or a map whose keys are all constants | between `Build` and `Built`, part by part |
+//! | *computed* | it is any other | its operands, then its instruction |
+//!
+//! A written map is in the order of its encoding. A map with computed keys is built by an
+//! instruction of its own, like a call.
+//!
+//! The computed parts of a written term wait on the stack. They are computed in the order in which
+//! they are written, so the one that is written next is the deepest of those that are left:
+//!
+//! ```text
+//!   {f(X), [g(Y) | h(Z)]}     stack, the top at the right      distance from the top
+//!     computed                f(X)  h(Z)  g(Y)                 2     1     0
+//!     written                 Raw «tuple 2» · Put Stack 2 ·
+//!                             ListHead 1 tail=Stack 1 · Put Stack 0 · ListTail Stack 1
+//! ```
+//!
+//! [`Gen::waiting`] lists them, and [`Gen::build`] writes the term. Both walk over it in the same
+//! order: a list's tail comes before its elements, since the head of a list needs it.
+//!
+//! All walks have stacks of their own instead of recursion: a term may be deeply nested.
 
 use crate::{
     constant::{Constant, Span},
@@ -110,24 +134,26 @@ impl Gen<'_> {
                 }
                 _ => match self.reader.guard(self.pool, guard) {
                     Some(test) => tests.push(test),
-                    None => {
-                        self.value(guard);
-                        // If the guard is a comparison, combine it with the check of its result.
-                        // That isn't possible if the comparison is the last part of another
-                        // expression: jumps lead to the instruction after it.
-                        let node = self.reader.ir.node(guard);
-                        let compares = matches!(node, Node::Call(Func::Cmp(_), _));
-                        match self.ops.pop() {
-                            Some(Op::CallTop(Func::Cmp(cmp), b)) if compares => {
-                                self.ops.push(Op::CheckTop(cmp, b));
-                            }
-                            last => {
-                                self.ops.extend(last);
-                                self.ops.push(Op::Check);
-                            }
-                        }
-                    }
+                    None => self.check_value(guard),
                 },
+            }
+        }
+    }
+
+    /// Emits instructions that compute a guard, and fail the clause unless it is `true`.
+    fn check_value(&mut self, guard: NodeId) {
+        self.value(guard);
+        // If the guard is a comparison, combine it with the check of its result. That isn't
+        // possible if the comparison is the last part of another expression: jumps lead to the
+        // instruction after it.
+        let compares = matches!(self.reader.ir.node(guard), Node::Call(Func::Cmp(_), _));
+        match self.ops.pop() {
+            Some(Op::CallTop(Func::Cmp(cmp), b)) if compares => {
+                self.ops.push(Op::CheckTop(cmp, b));
+            }
+            last => {
+                self.ops.extend(last);
+                self.ops.push(Op::Check);
             }
         }
     }
@@ -148,6 +174,26 @@ enum GenTask {
 }
 
 type GenTasks = SmallVec<[GenTask; 8]>;
+
+/// A part of a term that has yet to be written.
+enum BuildPart {
+    Node(NodeId),
+    /// The tail of a list whose elements come before it.
+    Tail(Operand),
+}
+
+type BuildParts = SmallVec<[BuildPart; 8]>;
+
+/// The number of values on the stack that wait to be written.
+struct Waiting(u32);
+
+impl Waiting {
+    /// The value that is written next: the deepest of those that are left.
+    fn next(&mut self) -> Operand {
+        self.0 -= 1;
+        Operand::Stack(self.0)
+    }
+}
 
 /// Pushes tasks for the values of some nodes, which will be computed in this order.
 fn value_all(tasks: &mut GenTasks, parts: &[NodeId]) {
@@ -377,71 +423,62 @@ impl Gen<'_> {
     /// Emits instructions that write a term. `waiting` of its parts have been computed and are on
     /// the stack; the one that is used first is the deepest.
     fn build(&mut self, root: NodeId, waiting: u32) {
-        enum Part {
-            Node(NodeId),
-            Tail(Operand),
-        }
         self.ops.push(Op::Build);
-        // Parts that were computed lie on the stack, the first one deepest. `used` counts those
-        // that have been written.
-        let mut used = 0;
-        let next = |used: &mut u32| {
-            *used += 1;
-            Operand::Stack(waiting - *used)
-        };
-        let mut parts: SmallVec<[Part; 8]> = smallvec![Part::Node(root)];
+        let mut left = Waiting(waiting);
+        let mut parts: BuildParts = smallvec![BuildPart::Node(root)];
         while let Some(part) = parts.pop() {
-            let id = match part {
+            match part {
                 // The elements of the list have been written. The tail is the last part.
-                Part::Tail(operand) => {
-                    self.ops.push(Op::ListTail(operand));
-                    continue;
+                BuildPart::Tail(operand) => self.ops.push(Op::ListTail(operand)),
+                BuildPart::Node(id) if self.is_computed(id) => {
+                    self.ops.push(Op::Put(left.next()));
                 }
-                Part::Node(id) => id,
-            };
-            if self.is_computed(id) {
-                let operand = next(&mut used);
-                self.ops.push(Op::Put(operand));
-                continue;
-            }
-            match self.reader.ir.node(id) {
-                Node::Tuple(edges) => {
-                    let edges = self.reader.ir.of(edges);
-                    self.raw_head(tags::TUPLE, edges.len());
-                    parts.extend(edges.iter().rev().map(|&edge| Part::Node(edge)));
-                }
-                Node::Map(_) => {
-                    let pairs = self.pairs(id);
-                    self.raw_head(tags::MAP, pairs.len() / 2);
-                    parts.extend(pairs.into_iter().rev().map(Part::Node));
-                }
-                Node::List(edges) => {
-                    let (elements, tail) = split_list(self.reader.ir.of(edges));
-                    let count = elements.len();
-                    let operand = if self.is_computed(tail) {
-                        Some(next(&mut used))
-                    } else {
-                        self.operand(tail)
-                    };
-                    // With a tail that is known, the head says at once how long the list is.
-                    match operand {
-                        Some(operand) => {
-                            if self.list_head(count, operand) {
-                                parts.push(Part::Tail(operand));
-                            }
-                        }
-                        // The tail is built in place, after the elements.
-                        None => {
-                            self.raw_head(tags::ILIST, count);
-                            parts.push(Part::Node(tail));
-                        }
-                    }
-                    parts.extend(elements.iter().rev().map(|&edge| Part::Node(edge)));
-                }
-                _ => self.put(id),
+                BuildPart::Node(id) => self.build_node(id, &mut parts, &mut left),
             }
         }
         self.ops.push(Op::Built(waiting));
+    }
+
+    /// Emits the head of a container, and pushes its parts, of which the first is written next.
+    /// Emits the instruction of any other node.
+    fn build_node(&mut self, id: NodeId, parts: &mut BuildParts, left: &mut Waiting) {
+        match self.reader.ir.node(id) {
+            Node::Tuple(edges) => {
+                let edges = self.reader.ir.of(edges);
+                self.raw_head(tags::TUPLE, edges.len());
+                parts.extend(edges.iter().rev().map(|&edge| BuildPart::Node(edge)));
+            }
+            Node::Map(_) => {
+                let pairs = self.pairs(id);
+                self.raw_head(tags::MAP, pairs.len() / 2);
+                parts.extend(pairs.into_iter().rev().map(BuildPart::Node));
+            }
+            Node::List(edges) => self.build_list(self.reader.ir.of(edges), parts, left),
+            _ => self.put(id),
+        }
+    }
+
+    /// The same for a list, by its elements and its tail.
+    fn build_list(&mut self, edges: &[NodeId], parts: &mut BuildParts, left: &mut Waiting) {
+        let (elements, tail) = split_list(edges);
+        let operand = match self.is_computed(tail) {
+            true => Some(left.next()),
+            false => self.operand(tail),
+        };
+        match operand {
+            // With a tail that is known, the head says at once how long the list is.
+            Some(operand) => {
+                if self.list_head(elements.len(), operand) {
+                    parts.push(BuildPart::Tail(operand));
+                }
+            }
+            // The tail is built in place, after the elements.
+            None => {
+                self.raw_head(tags::ILIST, elements.len());
+                parts.push(BuildPart::Node(tail));
+            }
+        }
+        parts.extend(elements.iter().rev().map(|&edge| BuildPart::Node(edge)));
     }
 
     /// Emits the instruction that writes a node. A constant becomes a part of the raw bytes.

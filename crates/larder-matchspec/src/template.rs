@@ -23,6 +23,20 @@
 //! isn't a valid specification), it is its own template, without arguments.
 //!
 //! A template is read directly off a host's terms ([`Terms`]), or off the bytes of a specification.
+//!
+//! Whether a container is one constant is known only after its parts. So the parts are read first,
+//! as if they stayed. If all of them are constants, the template is rewound to the checkpoint
+//! before the container, which becomes one hole:
+//!
+//! ```text
+//!   {{user,7},'$1'}      tuple 2                            the container of the variable
+//!                        tuple 2 │ tuple 2 ? ?              user, 7: a hole each
+//!                        tuple 2 │ ?                        {user,7} is ground: one hole for it
+//!                        tuple 2 │ ? '$1'                   a variable: the outer tuple stays
+//! ```
+//!
+//! The same is done with a call of constants, which is read again as it is, and with an element of
+//! a head that has a map, which stays in the template as a whole.
 
 use crate::{
     constant::{Arguments, Class, LONGEST_PLAIN},
@@ -400,9 +414,11 @@ impl<T: Terms> TemplateReader<'_, T> {
         let Some(depth) = depth.checked_sub(1) else {
             return Err(Whole);
         };
-        // Remember how far the template has got. A ground container is taken back to here.
+        // A ground container is taken back to here.
         let checkpoint = self.checkpoint();
         let part = match self.terms.shape(term) {
+            TermShape::Tuple(arity) => self.pattern_tuple(term, arity, depth)?,
+            TermShape::Cell(head, rest) => self.pattern_list(head, rest, depth)?,
             TermShape::Leaf(class) => {
                 self.hole(class, term);
                 return Ok(TemplatePart::Ground);
@@ -421,26 +437,6 @@ impl<T: Terms> TemplateReader<'_, T> {
                 return Ok(TemplatePart::Ground);
             }
             TermShape::Map => return Ok(TemplatePart::Map),
-            TermShape::Tuple(arity) => {
-                // Elements are read in order. Each is written as if it stayed.
-                wire::push_head(&mut self.template.bytes, tags::TUPLE, arity);
-                let mut all = TemplatePart::Ground;
-                for element in self.terms.elements(term) {
-                    all = all.with(self.pattern(element, depth)?);
-                }
-                all
-            }
-            TermShape::Cell(head, rest) => {
-                let mut all = TemplatePart::Ground;
-                let tail = self.list(head, rest, |reader, element| {
-                    all = all.with(reader.pattern(element, depth)?);
-                    Ok(())
-                })?;
-                match tail {
-                    None => all,
-                    Some(tail) => all.with(self.pattern(tail, depth)?),
-                }
-            }
         };
         // All parts are ground: replace their holes by one for the whole.
         if part == TemplatePart::Ground {
@@ -448,6 +444,41 @@ impl<T: Terms> TemplateReader<'_, T> {
             self.hole(Class::Other, term);
         }
         Ok(part)
+    }
+
+    /// Reads the elements of a tuple in a head, each as if it stayed.
+    #[inline(always)]
+    fn pattern_tuple(
+        &mut self,
+        tuple: T::Term,
+        arity: usize,
+        depth: u32,
+    ) -> Result<TemplatePart, Whole> {
+        wire::push_head(&mut self.template.bytes, tags::TUPLE, arity);
+        let mut all = TemplatePart::Ground;
+        for element in self.terms.elements(tuple) {
+            all = all.with(self.pattern(element, depth)?);
+        }
+        Ok(all)
+    }
+
+    /// Reads a list in a head, by the head and the tail of its first cell.
+    #[inline(always)]
+    fn pattern_list(
+        &mut self,
+        head: T::Term,
+        rest: T::Term,
+        depth: u32,
+    ) -> Result<TemplatePart, Whole> {
+        let mut all = TemplatePart::Ground;
+        let tail = self.list(head, rest, |reader, element| {
+            all = all.with(reader.pattern(element, depth)?);
+            Ok(())
+        })?;
+        match tail {
+            None => Ok(all),
+            Some(tail) => Ok(all.with(self.pattern(tail, depth)?)),
+        }
     }
 
     /// Reads an expression. `leaves` says whether its constants may be arguments.
@@ -479,14 +510,7 @@ impl<T: Terms> TemplateReader<'_, T> {
             TermShape::Cell(head, rest) => {
                 // As in a head: a list of constants is one constant.
                 let checkpoint = self.checkpoint();
-                let mut all = ExpressionKind::Literal;
-                let tail = self.list(head, rest, |reader, element| {
-                    all = all.with(reader.expression(element, leaves, depth)?);
-                    Ok(())
-                })?;
-                if let Some(tail) = tail {
-                    all = all.with(self.expression(tail, leaves, depth)?);
-                }
+                let all = self.expression_list(head, rest, leaves, depth)?;
                 if leaves && all == ExpressionKind::Literal {
                     self.rewind(checkpoint);
                     self.hole(Class::Other, term);
@@ -498,9 +522,30 @@ impl<T: Terms> TemplateReader<'_, T> {
         Ok(ExpressionKind::Literal)
     }
 
-    /// Reads a tuple in a guard or a body: `{{…}}`, `{const,X}`, or a call.
+    /// Reads a list in a guard or a body, by the head and the tail of its first cell.
+    #[inline(always)]
+    fn expression_list(
+        &mut self,
+        head: T::Term,
+        rest: T::Term,
+        leaves: bool,
+        depth: u32,
+    ) -> Result<ExpressionKind, Whole> {
+        let mut all = ExpressionKind::Literal;
+        let tail = self.list(head, rest, |reader, element| {
+            all = all.with(reader.expression(element, leaves, depth)?);
+            Ok(())
+        })?;
+        if let Some(tail) = tail {
+            all = all.with(self.expression(tail, leaves, depth)?);
+        }
+        Ok(all)
+    }
+
+    /// Reads a tuple in a guard or a body: `{{…}}`, `{const,X}`, or a call. Its first element says
+    /// which it is.
     fn tuple(&mut self, term: T::Term, arity: usize, depth: u32) -> Result<ExpressionKind, Whole> {
-        // The same for a call: if all operands are constants, it is read again as a whole.
+        // A call of constants is taken back to here.
         let checkpoint = self.checkpoint();
         let mut parts = self.terms.elements(term);
         let first = parts.next().ok_or(Whole)?;

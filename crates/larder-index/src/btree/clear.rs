@@ -189,8 +189,8 @@ impl BPlusTree {
 
     /// Step 3. An empty leaf is merged directly, and only shrunk if that fails.
     fn shrink_or_merge(&self, guard: &Guard, position: SearchKey<'_>, leaf: LockedTreeLeaf<'_>) {
-        // The same bound as after any removal (`reclaim_space`).
-        if leaf.live_bytes() >= self.shared.config.most / 4 {
+        // The same bound as after any removal.
+        if !self.is_sparse(&leaf) {
             return;
         }
         if leaf.len() > 0 {

@@ -22,6 +22,7 @@
 //! | file | contents |
 //! |---|---|
 //! | `read`, `write` | the steps of a read and of a write |
+//! | `overflow`, `reclaim` | a write whose leaf has no room; a leaf that has too much |
 //! | `found_slot` | the slot in which a write finds its entry |
 //! | `inner`, `node`, `slot` | the inner levels: the path to a leaf, a node, a child slot |
 //! | `tail` | the shortcut to the last leaf, for appends |
@@ -67,9 +68,11 @@ pub(crate) mod leaf;
 mod locked;
 mod marks;
 mod node;
+mod overflow;
 mod prefix;
 mod ranks;
 mod read;
+mod reclaim;
 pub(crate) mod record;
 #[allow(unsafe_code)]
 mod restructure;

@@ -4,29 +4,26 @@
 //!    `prefetch_leaf` names. A removal, and an update of what is there, first read the leaf: they
 //!    lock it only if there is an entry.
 //! 2. Search the leaf. Nobody else writes to it while the lock is held, so no read is torn.
-//! 3. Change the leaf in place if there is room. Otherwise:
-//!    a. compact its records, if an eighth of the leaf is free afterwards;
-//!    b. else replace it by a larger leaf of the same range, up to the size at which leaves split;
-//!    c. else split it. The new entry is put directly into one of the two successors.
-//!
-//!    Replacing and splitting a leaf have steps of their own (`restructure`).
-//!
-//!    If the new position doesn't begin with the leaf's prefix, the leaf is replaced by one with a
-//!    shorter prefix (`shorten_prefix`).
+//! 3. Change the leaf in place if there is room. Otherwise compact it, replace it by a larger one,
+//!    or split it; and if the new position doesn't begin with its prefix, replace it by one with a
+//!    shorter prefix (`overflow`, which has 3a to 3c and 3p).
 //! 4. If a removal leaves fewer live bytes than a quarter of the largest leaf size, shrink the leaf
-//!    (if it is less than a quarter full, and not small already), and merge it with a neighbour.
+//!    or merge it with a neighbour (`reclaim`).
 //! 5. Unlock. The store of the new version is the linearisation point. If the leaf is replaced, the
 //!    linearisation point is the store that marks it obsolete.
 //! 6. Retire the objects that were removed. This may free arbitrary garbage, so no lock is held.
 //!
 //! ```text
-//!  find_locked ─→ put_at ─→ in place                               3
-//!                       ├─→ shorten_prefix ─→ replace               3, the prefix
-//!                       ├─→ handle_overflow ─→ compact_and_put      3a
-//!                       │                  └─→ rebuild ─→ replace   3b
-//!                       │                              └─→ split    3c
-//!                       └─→ split_early                             writers often wait here
-//!  find_present ─→ remove_at ─→ reclaim_space ─→ shrink, merge      4
+//!   1, 2              the caller's function          3                         4, 5, 6
+//!
+//!   append ─────────→ predicate ────────────────────→ one more slot ──────────→ unlock
+//!
+//!   find_locked ────→ update_found, put_found ─┬────→ put_at ─┬─ in place ────→ finish_in_place
+//!                                              │              ├─ handle_overflow  (3a, 3b, 3c)
+//!                                              │              └─ shorten_prefix   (3p)
+//!                                              ├────→ splice_at, in place ────→ finish_in_place
+//!                                              │
+//!   find_present ───→ remove_found ────────────┴────→ remove_at ──────────────→ reclaim_space
 //! ```
 //!
 //! Invariants:
@@ -38,16 +35,14 @@
 //!   I10). A write that requires an existing entry doesn't call it if the position is absent.
 
 use super::BPlusTree;
-use crate::btree::copies::with_copies;
-use crate::btree::entries::{with_entries, Entries};
 use crate::btree::found_slot::{FoundSlot, LockedSlot};
-use crate::btree::leaf::{LockedTreeLeaf, NewTreeLeaf, Obsolete, TreeLeaf, MOST_CONTENT};
-use crate::btree::prefix::Prefix;
-use crate::btree::record::{Record, StoredValue, SLOT};
+use crate::btree::leaf::{LockedTreeLeaf, Obsolete, TreeLeaf};
+use crate::btree::record::Record;
 use crate::btree::search_key::SearchKey;
 use crate::contention::{CONTENDED, HIGH_CONTENTION, UNCONTENDED};
 use crate::seqlock::words::Torn;
-use crate::{hint::Hint, mark::Mark, scratch::with_scratch, sync::Backoff};
+use crate::traits::Part;
+use crate::{hint::Hint, mark::Mark, sync::Backoff};
 use crate::{Change, MarkedUpdater, Predicate, Preparation, Previous, Updater};
 use crossbeam_epoch::Guard;
 
@@ -218,33 +213,55 @@ impl BPlusTree {
                 self.remove_at(guard, &slot, leaf, record, contention);
                 return true;
             }
-            (Change::Splice(part), Some(record)) => match part.place_for(scratch) {
-                // (3) The other bytes of the value stay where they are.
-                Some(at) if !record.is_outside() => {
-                    mark.set::<MARKED, _>(slot.entry(), |i, mark| leaf.set_mark(i, mark));
-                    leaf.overwrite(record, at, scratch);
-                    self.finish_in_place(guard, &slot, leaf, contention);
-                    return true;
-                }
-                // An outside value is copied once, with the other part.
-                _ if record.is_outside() => {
-                    let new = leaf.handle(record).and_then(|old| {
-                        self.spliced(slot.suffix.len(), leaf.outside(old), part.range(), scratch)
-                    });
-                    if let Some(handle) = new {
-                        mark.set::<MARKED, _>(slot.entry(), |i, mark| leaf.set_mark(i, mark));
-                        self.replace_object(guard, &slot, leaf, contention, handle);
-                        return true;
-                    }
-                    change.complete_value(slot.value(&leaf), scratch);
-                }
-                _ => change.complete_value(slot.value(&leaf), scratch),
-            },
-            (Change::Put, _) => {}
+            (Change::Put | Change::Splice(_), _) => {
+                mark.set::<MARKED, _>(slot.entry(), |i, mark| leaf.set_mark(i, mark));
+            }
         }
-        mark.set::<MARKED, _>(slot.entry(), |i, mark| leaf.set_mark(i, mark));
+        if let Change::Splice(part) = change {
+            match self.splice_at(guard, &slot, leaf, part, scratch, contention) {
+                None => return true,
+                // Store the value as a whole.
+                Some(unchanged) => leaf = unchanged,
+            }
+            change.complete_value(slot.value(&leaf), scratch);
+        }
         self.put_at(guard, &slot, leaf, scratch, contention);
         true
+    }
+
+    /// Steps 3 to 6 of an update that replaces a part of a value by the bytes `new`. Returns the
+    /// locked leaf, whose value is as it was, if the value has to be stored as a whole.
+    #[inline(always)]
+    fn splice_at<'g>(
+        &self,
+        guard: &Guard,
+        at: &FoundSlot<'_>,
+        mut leaf: LockedTreeLeaf<'g>,
+        part: Part,
+        new: &[u8],
+        contention: i32,
+    ) -> Option<LockedTreeLeaf<'g>> {
+        let Some(record) = &at.record else {
+            return Some(leaf);
+        };
+        if record.is_outside() {
+            // (3) An outside value is copied once, with the other part.
+            let spliced = leaf.handle(record).and_then(|old| {
+                self.spliced(at.suffix.len(), leaf.outside(old), part.range(), new)
+            });
+            let Some(handle) = spliced else {
+                return Some(leaf);
+            };
+            self.replace_object(guard, at, leaf, contention, handle);
+            return None;
+        }
+        // (3) The other bytes of the value stay where they are, if the part keeps its length.
+        let Some(place) = part.place_for(new) else {
+            return Some(leaf);
+        };
+        leaf.overwrite(record, place, new);
+        self.finish_in_place(guard, at, leaf, contention);
+        None
     }
 
     /// See [`Unique::put_marked`](crate::Unique::put_marked).
@@ -483,7 +500,7 @@ impl BPlusTree {
         let len = leaf.len();
         if (contention < HIGH_CONTENTION || len == 0)
             && (len < 8 || len.is_multiple_of(4))
-            && leaf.live_bytes() < self.shared.config.most / 4
+            && self.is_sparse(&leaf)
         {
             // (4) Shrink or merge the leaf. This also unlocks it.
             self.reclaim_space(guard, at.key, leaf);
@@ -509,78 +526,6 @@ impl BPlusTree {
         }
     }
 
-    /// Step 4: replaces the leaf by a smaller one, or merges it with a neighbour, or both.
-    pub(super) fn reclaim_space<'g>(
-        &self,
-        guard: &'g Guard,
-        key: SearchKey<'_>,
-        mut leaf: LockedTreeLeaf<'g>,
-    ) {
-        // Shrink the leaf if it is less than a quarter full and a smaller size class would do. The
-        // bound is far below the one for growing, so that a leaf doesn't alternate between two
-        // sizes. A small leaf stays as it is: a table that is emptied and filled again and again
-        // would otherwise allocate two new leaves each time.
-        let (live_bytes, config) = (leaf.live_bytes(), &self.shared.config);
-        if leaf.leaf().capacity() > config.most / 8
-            && live_bytes < leaf.leaf().capacity() / 4
-            && config.capacity_for(live_bytes, live_bytes, leaf.leaf().prefix_len())
-                < leaf.leaf().capacity()
-        {
-            // The new leaf is unlocked when it is published.
-            self.shrink(guard, key, leaf);
-            // Lock it again for the merge. If another writer holds it by now, leave the merge to a
-            // later removal.
-            match self.inner.find(key, guard).try_lock() {
-                Ok(Some(next)) => leaf = next,
-                _ => return,
-            }
-        }
-        // If the leaf was replaced above, `live_bytes` is out of date. `merge` checks again.
-        if live_bytes < config.most / 4 {
-            self.merge(guard, key, leaf);
-        }
-    }
-
-    /// Replaces the leaf by one with the same range and entries that is no larger than needed.
-    fn shrink(&self, guard: &Guard, key: SearchKey<'_>, leaf: LockedTreeLeaf<'_>) {
-        let (config, need) = (&self.shared.config, leaf.live_bytes());
-        let capacity = config.capacity_for(need, need, leaf.leaf().prefix_len());
-        // `entries` refers to the old leaf, which stays locked until `replace` has copied them.
-        with_entries(|entries| {
-            entries.collect(&leaf);
-            let prefix = leaf.leaf().prefix_and_fences();
-            self.replace(guard, key, leaf, entries, &prefix, capacity);
-        });
-    }
-
-    /// Replaces the leaf by one of this capacity with the same range and these entries.
-    fn replace(
-        &self,
-        guard: &Guard,
-        key: SearchKey<'_>,
-        leaf: LockedTreeLeaf<'_>,
-        entries: &Entries,
-        prefix: &Prefix<'_>,
-        capacity: usize,
-    ) {
-        let new = entries.build(&leaf, 0..entries.len(), capacity, prefix);
-        // The new leaf inherits the statistics, so that it recognises a run of inserts that has
-        // begun in the old one.
-        new.inherit(leaf.leaf());
-        self.inner.replace(&self.shared, leaf, key, new, guard);
-    }
-
-    /// Merges the leaf with a neighbour, and repeats this with the merged leaf while it is sparse.
-    fn merge<'g>(&self, guard: &'g Guard, key: SearchKey<'_>, mut leaf: LockedTreeLeaf<'g>) {
-        // Each iteration locks the leaf that the previous merge has published.
-        while self.inner.merge(&self.shared, leaf, key, guard) {
-            match self.inner.find(key, guard).try_lock() {
-                Ok(Some(next)) if next.live_bytes() < self.shared.config.most / 4 => leaf = next,
-                _ => return,
-            }
-        }
-    }
-
     /// Steps 3 to 6 of an insert or update: stores a value in the slot.
     #[inline(always)]
     fn put_at(
@@ -591,7 +536,7 @@ impl BPlusTree {
         value: &[u8],
         contention: i32,
     ) {
-        // (3) All positions of a leaf begin with its prefix. If the new one doesn't, the leaf must
+        // (3p) All positions of a leaf begin with its prefix. If the new one doesn't, the leaf must
         // be replaced by one with a shorter prefix.
         if at.record.is_none() && leaf.leaf().beside_prefix(at.key).is_ne() {
             return self.shorten_prefix(guard, at, leaf, value);
@@ -616,7 +561,7 @@ impl BPlusTree {
             }
         };
         if !done {
-            // (3a) to (3c) There was no room, and no entry has been changed yet.
+            // (3a) to (3c) There was no room, and no entry has been changed yet (`overflow`).
             self.handle_overflow(guard, at, leaf, stored, run_length);
         } else {
             self.finish_in_place(guard, at, leaf, contention);
@@ -640,159 +585,5 @@ impl BPlusTree {
             self.split_early(guard, at, leaf);
         }
         // (5) Dropping the leaf unlocks it and publishes the change.
-    }
-
-    /// Inserts an entry whose position doesn't begin with the leaf's prefix. The leaf is replaced
-    /// by one with a shorter prefix.
-    ///
-    /// The position is less than all positions with the prefix, or greater than all of them. So the
-    /// new entry is the first or the last. The new leaf may be larger than a leaf should be; it is
-    /// then split by the next entry that has no room.
-    #[cold]
-    #[inline(never)]
-    fn shorten_prefix(
-        &self,
-        guard: &Guard,
-        at: &FoundSlot<'_>,
-        leaf: LockedTreeLeaf<'_>,
-        value: &[u8],
-    ) {
-        let (mut leaf, position) = (leaf, at.key.bytes());
-        // The new prefix is what the old one and the position have in common. It still includes
-        // the common prefix of the fences, since all positions of the range begin with that.
-        let old = leaf.leaf().prefix_and_fences();
-        let prefix = old.shared_with(position);
-        let stored = self.store_value(at.key, position.len() - prefix.len(), value);
-        let run_length = leaf.record_insert(at.i);
-        // Build the new leaf from the old entries, with the new one at the beginning or the end.
-        let new = with_copies(|copies| {
-            if at.i == 0 {
-                copies.push(position, stored);
-            }
-            leaf.collect_all(copies);
-            if at.i > 0 {
-                copies.push(position, stored);
-            }
-            // Suffixes get longer as the prefix gets shorter, so the sizes are computed anew.
-            let need = copies.content_size(0..copies.len(), prefix.len());
-            let capacity = self.capacity(need, run_length > copies.len() / 4, prefix.len());
-            NewTreeLeaf::build(copies, 0..copies.len(), capacity, &prefix)
-        });
-        new.inherit(leaf.leaf());
-        self.inner.replace(&self.shared, leaf, at.key, new, guard);
-    }
-
-    /// The capacity of a new leaf for `need` bytes of slots and records. If a run of inserts is
-    /// expected to continue in it (`run_continues`), it gets half as much again. If the number of
-    /// keys was announced (`expect_keys`), it gets room for its share. In a small index it doubles.
-    fn capacity(&self, need: usize, run_continues: bool, prefix: usize) -> usize {
-        let config = &self.shared.config;
-        let more = if run_continues { need / 2 } else { 0 };
-        let most = config.most_beside(prefix).max(need);
-        let soon = self.shared.soon(need);
-        config.capacity_for((need + more).min(most), soon, prefix)
-    }
-
-    /// Steps 3a to 3c: stores an entry for which the leaf has no room. `run_length` is that of the
-    /// run of inserts that this one belongs to.
-    #[inline(never)]
-    fn handle_overflow(
-        &self,
-        guard: &Guard,
-        at: &FoundSlot<'_>,
-        mut leaf: LockedTreeLeaf<'_>,
-        stored: StoredValue<'_>,
-        run_length: usize,
-    ) {
-        // If a value is replaced, remove the old entry first. Readers can't see the key missing:
-        // the lock is held until the new entry is in place.
-        if let Some(record) = &at.record {
-            leaf.remove(at.i, record);
-        }
-        let need = leaf.live_bytes() + SLOT + stored.record(at.suffix.len());
-        let capacity = leaf.leaf().capacity();
-        // Removed records have left free bytes between others. Compact the leaf, but only if an
-        // eighth of it is free afterwards. Otherwise the next inserts would soon have to compact it
-        // again.
-        if need + capacity / 8 <= capacity {
-            self.compact_and_put(guard, at, leaf, stored);
-        } else {
-            self.rebuild(guard, at, leaf, stored, run_length);
-        }
-    }
-
-    /// Step 3a: compacts the records of the leaf, and stores the entry.
-    fn compact_and_put(
-        &self,
-        guard: &Guard,
-        at: &FoundSlot<'_>,
-        mut leaf: LockedTreeLeaf<'_>,
-        stored: StoredValue<'_>,
-    ) {
-        // The lock is held throughout, so no reader validates a leaf whose records are being moved.
-        with_entries(|entries| with_scratch(|buffer| leaf.compact(entries, buffer)));
-        let done = leaf.put_entry(at.i, at.head, at.suffix, stored);
-        debug_assert!(done, "compacting made room");
-        if at.record.is_none() {
-            self.mark_counts_stale(guard, &leaf, at.key);
-        }
-        // (5) Dropping the leaf unlocks it and publishes the entry.
-    }
-
-    /// Steps 3b and 3c: replaces the leaf by a larger one, or splits it. The entry is stored in the
-    /// new leaves.
-    fn rebuild(
-        &self,
-        guard: &Guard,
-        at: &FoundSlot<'_>,
-        leaf: LockedTreeLeaf<'_>,
-        stored: StoredValue<'_>,
-        run_length: usize,
-    ) {
-        let config = &self.shared.config;
-        let capacity = leaf.leaf().capacity();
-        // List the entries of the new leaves: references to those of the old leaf, and the new
-        // entry. The old leaf stays locked until the new ones have been built.
-        with_entries(|entries| {
-            entries.collect(&leaf);
-            entries.insert(at.i, at.suffix, stored);
-            // The entries may have a longer prefix in common than the old leaf's. Then they need
-            // fewer bytes.
-            let all = 0..entries.len();
-            let prefix = entries.prefix(&leaf, all.clone(), leaf.leaf().prefix_and_fences());
-            let need = entries.content_size(all, prefix.len() - leaf.leaf().prefix_len());
-            // A run of inserts that has made up a quarter of the leaf is expected to continue.
-            let run_continues = run_length > entries.len() / 4;
-            // A leaf of the largest size is replaced by another of that size only if an eighth of
-            // it is free afterwards, for the same reason as in (3a).
-            let most = config.most_beside(prefix.len());
-            let spare = if capacity < most { 0 } else { most / 8 };
-            if need + spare <= most {
-                // (3b) One larger leaf.
-                let capacity = self.capacity(need, run_continues, prefix.len());
-                self.replace(guard, at.key, leaf, entries, &prefix, capacity);
-            } else if entries.len() < 2 {
-                // A single entry can't be split. Its leaf is as large as necessary.
-                let capacity = (need + need / 8).min(MOST_CONTENT);
-                self.replace(guard, at.key, leaf, entries, &prefix, capacity);
-            } else {
-                // (3c) Two leaves. In a run of inserts, cut beside the new entry, so that the run
-                // leaves full leaves behind. Otherwise `split` cuts in the middle.
-                let cut = run_continues.then_some(at.i + usize::from(leaf.descends()));
-                self.inner
-                    .split(&self.shared, leaf, at.key, entries, cut, guard);
-            }
-        });
-    }
-
-    /// Splits a leaf that isn't full, because writers often wait for its lock. With two leaves they
-    /// wait for each other half as often.
-    fn split_early(&self, guard: &Guard, at: &FoundSlot<'_>, leaf: LockedTreeLeaf<'_>) {
-        // The new entry has been stored in the leaf already.
-        with_entries(|entries| {
-            entries.collect(&leaf);
-            self.inner
-                .split(&self.shared, leaf, at.key, entries, None, guard);
-        });
     }
 }

@@ -48,4 +48,5 @@ pub use multi::{MarkedObjectsUpdater, Multi, ObjectHash, Objects};
 pub use stats::Stats;
 pub(crate) use unique::step_by_scan;
 pub use unique::{put_by_update, Unique};
+pub(crate) use write::Part;
 pub use write::{Change, MarkedUpdater, Predicate, Preparation, Previous, ReadyMark, Updater};

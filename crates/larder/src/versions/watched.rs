@@ -19,6 +19,16 @@
 //!    sees the change also finds the value from before.
 //! 4. The leaf is unlocked. Free dropped versions and wake followers. Then release the key's lock.
 //!
+//! Step 3 reads three things, in this order. A subscription that begins with a snapshot does the
+//! reverse, so no change is missed between the two (FD3 of `feed`):
+//!
+//! ```text
+//!        a write, under the leaf's lock               a subscription with a snapshot
+//!  3a    read the clock: the write's number           add the follower
+//!  3b    look for snapshots: preserve the old value   register the snapshot
+//!  3c    look for followers: push the events          increment the clock
+//! ```
+//!
 //! A table becomes watched, and plain again, by an exchange of its state word. A write that began
 //! before and has not revalidated yet restarts. A write that has revalidated holds the lock of its
 //! leaf, and is part of every snapshot that is taken after the exchange (see `history`).
@@ -143,6 +153,19 @@ impl<'h> PendingEffects<'h> {
         }
     }
 
+    /// Step 3a: reads the clock, under the lock of the leaf.
+    #[inline(always)]
+    fn write_numbers(&self) -> WriteNumbers<'h> {
+        WriteNumbers {
+            number: match planted(Fault::EarlyClock) {
+                true => self.early,
+                false => clock::of_write(),
+            },
+            version: self.version_bound,
+            place: self.place,
+        }
+    }
+
     /// Step 4, after the leaf is unlocked. The key's lock is still held.
     #[inline(always)]
     fn finish(self, history: &History, guard: &Guard) {
@@ -192,7 +215,7 @@ impl WatchedIndex<dyn Unique> {
         self.preserve(guard, key, values, mark, after);
     }
 
-    /// The slow path of `change`.
+    /// The slow path of `change`: steps 3a to 3c.
     #[inline(never)]
     fn preserve(
         &self,
@@ -210,61 +233,19 @@ impl WatchedIndex<dyn Unique> {
         };
         let followed = || self.history.feed().is_followed();
         let early = planted(Fault::EarlyLook).then(followed);
-        // Read the clock first, then look for snapshots, and then for followers. A subscription
-        // with a snapshot does the reverse: it adds its follower, registers its snapshot, and then
-        // increments the clock. So no change is missed between the two (see `feed`).
-        let number = match planted(Fault::EarlyClock) {
-            true => after.early,
-            false => clock::of_write(),
-        };
-        let garbage = &mut after.garbage;
-        let number = self.history.preserve(
-            guard,
-            key,
-            WriteNumbers {
-                number,
-                version: after.version_bound,
-                place: after.place,
-            },
-            mark,
-            garbage,
-            OldValue::Object(values.old),
-        );
+        // (3a) The clock.
+        let numbers = after.write_numbers();
+        // (3b) The snapshots. If one needs the old value, the write gets a new number (S9).
+        let (old, garbage) = (OldValue::Object(values.old), &mut after.garbage);
+        let history = &self.history;
+        let number = history.preserve(guard, key, numbers, mark, garbage, old);
         if values.new.is_none() {
-            self.history.note_removed(key, *mark);
+            history.note_removed(key, *mark);
         }
+        // (3c) The followers.
         if early.unwrap_or_else(followed) {
             self.push_events(number, key, values, cause, &mut after.feed);
         }
-    }
-
-    /// A planted fault: a `put` that keeps the version after its change. A snapshot that is read in
-    /// between finds neither the old value nor a version.
-    fn put_late(
-        &self,
-        guard: &Guard,
-        key: Key<'_>,
-        value: &[u8],
-        predicate: &mut Predicate<'_>,
-    ) -> Previous {
-        let _lock = self.lock(guard, key);
-        let mut place = Hint::default();
-        let mut after = PendingEffects::begin(&self.history, guard, key, &mut place);
-        let mut late = None;
-        let was = self.index.put(guard, key, value, &mut |old| {
-            let puts = predicate(old);
-            late = puts.then(|| old.map(<[u8]>::to_vec));
-            puts
-        });
-        if let Some(old) = late {
-            let values = OldAndNew {
-                old: old.as_deref(),
-                new: Some(value),
-            };
-            self.change(guard, &key, values, &mut 0, &mut after);
-        }
-        after.finish(&self.history, guard);
-        was
     }
 
     /// Tells the followers about a change with this number.
@@ -491,6 +472,7 @@ impl BagWrite<'_> {
 
 impl Notes for BagWrite<'_> {
     /// Step 3 of the first change: preserves all objects of the key, before anything is changed.
+    /// The events are pushed by `finish`.
     fn begin(&mut self, objects: &mut dyn Objects) {
         if self.number.is_some() {
             return;
@@ -498,31 +480,28 @@ impl Notes for BagWrite<'_> {
         // Make the stripe's seqlock odd before the clock is read. So a reader of a snapshot
         // with a greater number waits for the change.
         objects.begin_change();
-        let early = planted(Fault::EarlyLook).then(|| self.history.feed().is_followed());
-        // The clock, the snapshots and the followers, in this order, as in `WatchedIndex::change`.
-        let write_number = clock::of_write();
+        let history = self.history;
+        let followed = || history.feed().is_followed();
+        let early = planted(Fault::EarlyLook).then(followed);
+        // (3a) The clock.
+        let number = clock::of_write();
         // Mostly an earlier write of the key has preserved its objects.
-        if self.history.is_preserved(*self.mark) {
-            self.number = Some(write_number);
+        if history.is_preserved(*self.mark) {
+            self.number = Some(number);
             return;
         }
-        let (history, guard, garbage) = (self.history, self.guard, &mut *self.garbage);
-        let write_number = history.preserve(
-            guard,
-            self.key,
-            WriteNumbers {
-                number: write_number,
-                version: self.version_bound,
-                // Only an ordered index uses it.
-                place: &Hint::default(),
-            },
-            self.mark,
-            garbage,
-            // All objects of the key become one version, whichever of them changes.
-            OldValue::Objects(objects),
-        );
-        self.number = Some(write_number);
-        if early.unwrap_or_else(|| history.feed().is_followed()) {
+        let numbers = WriteNumbers {
+            number,
+            version: self.version_bound,
+            // Only an ordered index uses it.
+            place: &Hint::default(),
+        };
+        // (3b) The snapshots. All objects of the key become one version, whichever of them changes.
+        let (old, garbage) = (OldValue::Objects(objects), &mut *self.garbage);
+        let number = history.preserve(self.guard, self.key, numbers, self.mark, garbage, old);
+        self.number = Some(number);
+        // (3c) The followers.
+        if early.unwrap_or_else(followed) {
             self.changes = Some(SmallVec::new());
         }
     }
@@ -590,4 +569,35 @@ impl<I: Container + ?Sized> Container for WatchedIndex<I> {
     }
 
     delegate_container!(index);
+}
+
+impl WatchedIndex<dyn Unique> {
+    /// A planted fault: a `put` that keeps the version after its change. A snapshot that is read in
+    /// between finds neither the old value nor a version.
+    fn put_late(
+        &self,
+        guard: &Guard,
+        key: Key<'_>,
+        value: &[u8],
+        predicate: &mut Predicate<'_>,
+    ) -> Previous {
+        let _lock = self.lock(guard, key);
+        let mut place = Hint::default();
+        let mut after = PendingEffects::begin(&self.history, guard, key, &mut place);
+        let mut late = None;
+        let was = self.index.put(guard, key, value, &mut |old| {
+            let puts = predicate(old);
+            late = puts.then(|| old.map(<[u8]>::to_vec));
+            puts
+        });
+        if let Some(old) = late {
+            let values = OldAndNew {
+                old: old.as_deref(),
+                new: Some(value),
+            };
+            self.change(guard, &key, values, &mut 0, &mut after);
+        }
+        after.finish(&self.history, guard);
+        was
+    }
 }
