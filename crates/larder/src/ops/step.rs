@@ -19,7 +19,9 @@ use crate::local::{with_local, Local};
 use crate::read_ahead::{Cursors, NextEntry, ReadAhead, StepFrom};
 use crate::stored::{Stored, StoredKey};
 use crate::table::EngineTable;
-use larder_index::{seen_after_removal_of, seen_after_removals, Batch, Direction, Key, Start};
+use larder_index::{
+    seen_after_removal_of, seen_after_removals, Batch, Direction, Key, Start, Stepped,
+};
 use larder_term::TermRef;
 
 impl EngineTable {
@@ -158,11 +160,14 @@ impl EngineTable {
         // (1) This pins no epoch, and reads no leaf.
         // Only a step that goes on from the last answer of a cursor can be read ahead.
         request.continues = self.choose_cursor(local, &request);
-        if request.continues {
-            if let Some(next) = self.read_ahead(&mut local.read_ahead) {
-                let shown = self.show(next, &mut local.plain, &mut visit);
-                return Ok(note_shown(&mut local.read_ahead, shown));
-            }
+        let next = match from {
+            Some(_) if request.continues => self.read_ahead(&mut local.read_ahead),
+            None => self.polled(&mut local.read_ahead, &request),
+            _ => None,
+        };
+        if let Some(next) = next {
+            let shown = self.show(next, &mut local.plain, &mut visit);
+            return Ok(note_shown(&mut local.read_ahead, shown));
         }
         self.look(local, request, &mut visit)
     }
@@ -247,6 +252,21 @@ impl EngineTable {
         cursor.next(|stamp| self.changes.holds(stamp))
     }
 
+    /// The entry at the edge, if steps from there have found it again and again, and the table
+    /// hasn't changed.
+    #[inline(always)]
+    fn polled<'l>(
+        &self,
+        cursor: &'l mut ReadAhead,
+        request: &StepRequest<'_>,
+    ) -> Option<NextEntry<'l>> {
+        if self.state.tag() != 0 || !self.may_answer(cursor, request.wanted) {
+            return None;
+        }
+        let holds = |stamp| self.changes.holds(stamp);
+        cursor.polled(self.changes.number(), request.direction, holds)
+    }
+
     /// Shows the entry after a key. `None` at the end, otherwise the number that its key was shown
     /// as.
     #[inline(always)]
@@ -272,51 +292,105 @@ impl EngineTable {
         request: StepRequest<'_>,
         visit: &mut impl FnMut(Stored<'_>) -> u64,
     ) -> Result<bool, Error> {
-        let StepRequest {
-            from,
-            direction,
-            wanted,
-            continues,
-        } = request;
         let guard = local.pin();
         let op = self.begin(&guard)?;
         // Entries that were read ahead from a bounded table may have expired when they are needed.
         let may_read_ahead = op.store.bounded().is_none();
-        if may_read_ahead {
+        let (mut more, mut stamp) = (0, None);
+        if (request.continues || request.from.is_none()) && may_read_ahead {
             let cursor = &mut local.read_ahead;
-            if let Some(next) = self.unchanged_ahead(&op, cursor, request) {
+            stamp = self.stamp_at_edge(&op, cursor, &request);
+            if let Some(next) = self.unchanged_ahead(&op, cursor, request, stamp) {
                 let shown = self.show(next, &mut local.plain, visit);
                 return Ok(note_shown(&mut local.read_ahead, shown));
             }
+            if request.continues || self.consumes(&op, cursor) {
+                (more, stamp) = self.wanted_ahead(&op, cursor, request.from.is_none());
+            }
         }
-        let continues = match from {
-            Some(_) => continues,
-            None => self.consumes(&op, &mut local.read_ahead),
-        };
-        let (more, stamp) = match continues && may_read_ahead {
-            true => self.wanted_ahead(&op, &mut local.read_ahead, from.is_none()),
-            false => (0, None),
-        };
-        // Read the entries into the cursor's spare batch, so that the last answer stays until there
-        // is another one.
-        let start = from.map(|key| self.key(key));
+        let start = request.from.map(|key| self.key(key));
         // Of a step to a key, the index copies the key and little else. A layer above the index
         // (bounds, versions) may need the whole values.
-        let heads = wanted == WantedPart::Key
+        let heads = request.wanted == WantedPart::Key
             && op.store.is_bare()
             && !local.read_ahead.needs_values(self.changes.number());
+        let ahead = (more, stamp);
+        if more > 0 || (request.wanted == WantedPart::Objects && !self.kind().is_unique()) {
+            return self.look_far(&op, local, request, start, heads, ahead, visit);
+        }
+        // (3) Read one entry.
+        let (table, last) = (self.changes.number(), local.read_ahead.last_edge());
+        local.read_ahead.begin_alone(heads);
+        let entry = &mut local.read_ahead.alone;
+        let stepped = (op.store.index).try_step(op.guard, start, request.direction, entry);
+        let Some(Stepped { is_present, found }) = stepped else {
+            return self.look_far(&op, local, request, start, heads, (0, None), visit);
+        };
+        if let (Some(key), false, false) = (start, is_present, self.kind().is_ordered()) {
+            self.check_deleted(&op, key)?;
+        }
+        if !found {
+            return Ok(false);
+        }
+        let next = NextEntry::Entry(entry.key(), entry.value());
+        if heads && next.lacks_key() {
+            return self.look_again(local, request, visit);
+        }
+        let shown = self.show(next, &mut local.plain, visit);
+        match start {
+            Some(_) => local.read_ahead.keep_alone(table, request.direction),
+            None => (local.read_ahead).keep_edge(table, request.direction, stamp, last),
+        }
+        Ok(note_shown(&mut local.read_ahead, shown))
+    }
+
+    /// (3) Repeats a step to a key with whole values: the key is in the part of the value that was
+    /// cut.
+    #[cold]
+    fn look_again(
+        &self,
+        local: &mut Local,
+        request: StepRequest<'_>,
+        visit: &mut impl FnMut(Stored<'_>) -> u64,
+    ) -> Result<bool, Error> {
+        local.read_ahead.note_exact(self.changes.number());
+        self.look(local, request, visit)
+    }
+
+    /// (3) Takes a step that reads ahead, or that one attempt in a leaf hasn't decided. `ahead` is
+    /// how many entries to read ahead, and their stamp.
+    #[allow(clippy::too_many_arguments)]
+    #[inline(never)]
+    fn look_far(
+        &self,
+        op: &Operation<'_>,
+        local: &mut Local,
+        request: StepRequest<'_>,
+        start: Option<Key<'_>>,
+        heads: bool,
+        (more, stamp): (usize, Option<Stamp>),
+        visit: &mut impl FnMut(Stored<'_>) -> u64,
+    ) -> Result<bool, Error> {
+        let StepRequest {
+            from,
+            direction,
+            wanted,
+            ..
+        } = request;
+        // Read the entries into the cursor's spare batch, so that the last answer stays until there
+        // is another one.
         local.read_ahead.begin_read(heads, local.is_impatient);
         let is_present = op.go(start, direction, more, &mut local.read_ahead);
         let ReadAhead { spare, .. } = &*local.read_ahead;
         if local.is_impatient && spare.is_empty() && !spare.done && spare.skipped > 0 {
             return Err(Error::Long);
         }
-        // (3) In an ordered_set the key need not be there.
+        // In an ordered_set the key need not be there.
         if let (Some(key), false, false) = (start, is_present, self.kind().is_ordered()) {
-            self.check_deleted(&op, key)?;
+            self.check_deleted(op, key)?;
         }
         if wanted == WantedPart::Objects && !self.kind().is_unique() {
-            return Ok(self.give_all(&op, local, visit));
+            return Ok(self.give_all(op, local, visit));
         }
         let ReadAhead { spare, .. } = &*local.read_ahead;
         let next = match spare.is_empty() {
@@ -324,9 +398,7 @@ impl EngineTable {
             false => NextEntry::Entry(spare.key(0), spare.value(0)),
         };
         if heads && next.lacks_key() {
-            // The key is in the part of the value that was cut. Repeat the step with whole values.
-            local.read_ahead.note_exact(self.changes.number());
-            return self.look(local, request, visit);
+            return self.look_again(local, request, visit);
         }
         let shown = self.show(next, &mut local.plain, visit);
         if shown.is_some() {
@@ -340,13 +412,30 @@ impl EngineTable {
         Ok(note_shown(&mut local.read_ahead, shown))
     }
 
-    /// The entry that a step shows, if it was read ahead, and its leaf is unchanged.
+    /// Arms the stamp for a step from the edge of a table that is polled.
+    #[inline(always)]
+    fn stamp_at_edge(
+        &self,
+        op: &Operation<'_>,
+        cursor: &mut ReadAhead,
+        request: &StepRequest<'_>,
+    ) -> Option<Stamp> {
+        let wants = request.from.is_none()
+            && cursor.wants_stamp_at_edge(self.changes.number(), request.direction);
+        // As in `wanted_ahead`, only for the current store.
+        let stamp = wants.then(|| self.changes.arm());
+        stamp.filter(|_| self.state.holds(op.state, op.guard))
+    }
+
+    /// The entry that a step shows, if it was read ahead, and its leaf is unchanged. `stamp` is one
+    /// that was armed before, for an entry at the edge.
     #[inline(always)]
     fn unchanged_ahead<'l>(
         &self,
         op: &Operation<'_>,
         cursor: &'l mut ReadAhead,
         request: StepRequest<'_>,
+        stamp: Option<Stamp>,
     ) -> Option<NextEntry<'l>> {
         let is_unchanged = |key: Key<'_>, seen| op.store.index.is_unchanged(op.guard, key, seen);
         match request.from {
@@ -354,13 +443,13 @@ impl EngineTable {
             None if self.may_answer(cursor, request.wanted) => {
                 let (first, seen) = cursor.edge(self.changes.number(), |key| self.key(key).hash)?;
                 if cursor.is_polled() && is_unchanged(first, seen) {
-                    return cursor.first(None);
+                    return cursor.first(stamp);
                 }
                 seen_after_removal_of(first, seen)?;
                 // If the next key has a greater hash, no other entry has that of the first one.
                 let next = self.key(cursor.after_edge()?);
                 let now = seen_after_removals(next, seen).filter(|&now| is_unchanged(next, now))?;
-                cursor.first(Some(now))
+                cursor.first_after_removal(now)
             }
             // The table was changed, but maybe not the leaf that was read, or only by this thread,
             // which has removed keys that it has passed. In that case the next entry of the cursor
