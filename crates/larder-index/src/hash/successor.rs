@@ -30,8 +30,9 @@
 use crate::hash::bucket::{self, Bucket, Home};
 use crate::hash::key_rule::{KeyProperties, KeyRule};
 use crate::hash::leaf::HashView;
+use crate::hash::search::begins_with;
 use crate::hash::shape::*;
-use crate::hash::tags::{least_tag, with_tags, TagRange, TAGS};
+use crate::hash::tags::{least_tag, only_tag, with_tags, LeastTag, OnlyTag, TagRange, TAGS};
 use crate::outside::Handle;
 use crate::seqlock::words::Torn;
 use crate::traits::BatchEntry;
@@ -208,15 +209,59 @@ impl<'g> HashView<'g> {
         keys: &KeyProperties<R>,
         entry: &mut StepEntry,
     ) -> Result<Stepped, Torn> {
-        let OwnEntry { is_present, slot } = self.own(bound, home, keys)?;
         entry.bytes.clear();
-        let found = self.successor(slot, bound, keys, &mut entry.bytes)?;
+        let scratch = &mut entry.bytes;
+        let (is_present, found) = match self.only_entry(bound.key, home, keys) {
+            // One pass over the tags has found both the bound's own entry and the next one.
+            Some(OnlyTag { slot, next }) => {
+                let search = self.search_after(bound, slot);
+                (true, self.settle(home.bucket, search, next, keys, scratch)?)
+            }
+            None => {
+                let OwnEntry { is_present, slot } = self.own(bound, home, keys)?;
+                let search = self.search_after(bound, slot);
+                let found = self.least_of_home(home.bucket, search, keys, scratch)?;
+                (is_present, found)
+            }
+        };
+        let found = match found {
+            None => self.least_after(self.leaf.number(home.bucket), keys, scratch)?,
+            found => found,
+        };
         match found {
             Some(one) => self.copy(one, keys, entry)?,
             None => self.confirm()?,
         }
         let found = found.is_some();
         Ok(Stepped { is_present, found })
+    }
+
+    /// The entry of a key that the fast search handles, if it is the only one at home with its tag.
+    #[inline(always)]
+    fn only_entry<R: KeyRule>(
+        &self,
+        key: Option<&[u8]>,
+        home: &Home<'g>,
+        keys: &KeyProperties<R>,
+    ) -> Option<OnlyTag> {
+        let key = key.filter(|key| keys.is_short(key) && self.leaf.class() <= UNIT_CLASS)?;
+        let only = only_tag(home.bucket, home.tag)?;
+        let bits = bucket::slot_entry(home.bucket, only.slot);
+        let is_inside = bits & usize::from(OUTSIDE) == 0;
+        let at = bucket::object_offset(bits, 0);
+        (is_inside && begins_with(home.bucket, at, key)).then_some(only)
+    }
+
+    /// The search for the first entry after a bound, in its home. `own` is that of `next_but`.
+    #[inline(always)]
+    fn search_after<'b>(&self, bound: LowerBound<'b>, own: usize) -> HomeSearch<'b> {
+        let Probe { home, tag } = self.leaf.shape().probe(bound.hash);
+        HomeSearch {
+            home,
+            from: tag,
+            bound: Some(bound),
+            own,
+        }
     }
 
     /// Searches for the bound's own entry.
@@ -270,33 +315,35 @@ impl<'g> HashView<'g> {
     ) -> Result<Option<Candidate>, Torn> {
         // The bound's hash is in the leaf's range, so entries after the bound have the same home
         // or a later one.
-        let shape = self.leaf.shape();
-        let Probe { home: first, tag } = shape.probe(bound.hash);
-        let mut search = HomeSearch {
-            home: first,
-            from: tag,
-            bound: Some(bound),
-            own,
-        };
-        loop {
-            // (1) to (3) Search a home. Skip one without entries and without overflow bits.
-            let bucket = self.leaf.bucket(search.home);
-            let found = match bucket.word(0) & 0xFFFF {
-                0 => None,
-                _ => self.least_of_home(bucket, search, keys, scratch)?,
-            };
-            // (4) Homes are in the order of hashes, so the first one with an entry has the
-            // successor.
-            let next = search.home + 1;
-            if found.is_some() || next == shape.buckets as usize {
-                return Ok(found);
-            }
-            search = HomeSearch::all(next);
+        let search = self.search_after(bound, own);
+        let bucket = self.leaf.bucket(search.home);
+        match self.least_of_home(bucket, search, keys, scratch)? {
+            None => self.least_after(search.home, keys, scratch),
+            found => Ok(found),
         }
     }
 
+    /// Step 4: the first entry of the homes after this one.
+    #[inline(never)]
+    fn least_after<R: KeyRule>(
+        &self,
+        home: usize,
+        keys: &KeyProperties<R>,
+        scratch: &mut Vec<u8>,
+    ) -> Result<Option<Candidate>, Torn> {
+        // Homes are in the order of hashes, so the first one with an entry has the successor.
+        for home in home + 1..self.leaf.shape().buckets as usize {
+            let bucket = self.leaf.bucket(home);
+            let found = self.least_of_home(bucket, HomeSearch::all(home), keys, scratch)?;
+            if found.is_some() {
+                return Ok(found);
+            }
+        }
+        Ok(None)
+    }
+
     /// Steps 1 to 3: the wanted entry with the least position of a home, which is this bucket.
-    #[inline]
+    #[inline(never)]
     fn least_of_home<R: KeyRule>(
         &self,
         bucket: Bucket<'g>,
@@ -304,8 +351,26 @@ impl<'g> HashView<'g> {
         keys: &KeyProperties<R>,
         scratch: &mut Vec<u8>,
     ) -> Result<Option<Candidate>, Torn> {
+        // Skip a home without entries and without overflow bits.
+        if bucket.word(0) & 0xFFFF == 0 {
+            return Ok(None);
+        }
         // (1) Find the least tag.
-        let best = match least_tag(bucket, search.from, search.own) {
+        let least = least_tag(bucket, search.from, search.own);
+        self.settle(bucket, search, least, keys, scratch)
+    }
+
+    /// Steps 2 and 3, given the least tag.
+    #[inline(always)]
+    fn settle<R: KeyRule>(
+        &self,
+        bucket: Bucket<'g>,
+        search: HomeSearch<'_>,
+        least: Option<LeastTag>,
+        keys: &KeyProperties<R>,
+        scratch: &mut Vec<u8>,
+    ) -> Result<Option<Candidate>, Torn> {
+        let best = match least {
             // (2) Hashes and keys decide.
             Some(least) if least.is_shared || search.is_bound_tag(least.tag) => {
                 self.with_equal_tags(bucket, search, least.tag, keys, scratch)?
