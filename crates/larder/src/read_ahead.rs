@@ -238,7 +238,9 @@ impl ReadAhead {
     #[inline]
     pub(crate) fn passed(&self, table: u64, key: &[u8]) -> Option<Stamp> {
         // An answer that was read alone is given again, with its object.
-        let stamp = self.stamp.filter(|_| self.table == table && self.at != ALONE)?;
+        let stamp = self
+            .stamp
+            .filter(|_| self.table == table && self.at != ALONE)?;
         let is = |batch: &Batch<'_>, at| at < batch.len() && same(batch.key(at), key);
         let is_answer = is(&self.batch, self.at)
             || match (self.at.checked_sub(1), self.before) {
@@ -613,12 +615,5 @@ impl ReadAhead {
     #[inline(never)]
     fn drop_buffers(&mut self) {
         *self = ReadAhead::default();
-    }
-
-    /// Returns a batch that was taken from `spare`, unless it is large.
-    pub(crate) fn put_back(&mut self, batch: Box<Batch<'static>>) {
-        if batch.capacity() <= MAX_KEPT_CAPACITY {
-            self.spare = batch;
-        }
     }
 }

@@ -434,11 +434,7 @@ impl<'g> HashView<'g> {
         // The bound's own entry isn't wanted.
         for slot in with_tags(bucket, tags).filter(|&slot| slot != search.own) {
             // Copy the key, and compute its hash: slot entries only have the tag.
-            let one = self.position(
-                Candidate::new(search.home, slot, tag),
-                keys,
-                scratch,
-            )?;
+            let one = self.position(Candidate::new(search.home, slot, tag), keys, scratch)?;
             let bytes = &*scratch;
             let is_less = |best: &CopiedPosition| one.parts(bytes) < best.parts(bytes);
             let (hash, key) = one.parts(bytes);

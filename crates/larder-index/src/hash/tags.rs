@@ -286,7 +286,10 @@ mod tests {
             let (low, except) = ((next() % 65) as u8, usize::from(next() % 34));
             let expect = one_by_one(&slots, low, except);
             with_words(&words, |bucket| {
-                assert_eq!(only_tag(bucket, tags.from), only_one_by_one(&slots, tags.from));
+                assert_eq!(
+                    only_tag(bucket, tags.from),
+                    only_one_by_one(&slots, tags.from)
+                );
                 assert_eq!(
                     only::<Portable>(bucket, tags.from),
                     only_one_by_one(&slots, tags.from)

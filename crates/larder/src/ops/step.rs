@@ -23,6 +23,7 @@ use larder_index::{
     seen_after_removal_of, seen_after_removals, Batch, Direction, Key, Start, Stepped,
 };
 use larder_term::TermRef;
+use smallvec::SmallVec;
 
 impl EngineTable {
     /// Calls `visit` with the first key. Returns `false` if the table is empty.
@@ -90,12 +91,13 @@ impl EngineTable {
             visit(key.term());
             0
         };
-        with_local(|local| self.step_to_key(local, who, from, direction, visit))
+        with_local(|local| self.step_to_key(local, who, from, 0, direction, visit))
     }
 
     /// Takes one step, for hosts: from a key, or from the edge if there is none, to the next key in
     /// a direction. Calls `visit` with that key. `visit` returns a number that stands for the key
-    /// for ever, or 0 for none: see [`Local::has_shown`].
+    /// for ever, or 0 for none: see [`Local::has_shown`]. `number` is that of the key `from`, or 0
+    /// if it has none.
     ///
     /// # Errors
     /// `NoTable`, `Access`, `Busy`; `BadKey` as `next`.
@@ -105,11 +107,14 @@ impl EngineTable {
         local: &mut Local,
         who: impl Who,
         from: Option<&[u8]>,
+        number: u64,
         direction: Direction,
         mut visit: impl FnMut(StoredKey<'_>) -> u64,
     ) -> Result<bool, Error> {
+        self.may_read(who)?;
+        let request = self.step_request(from, number, direction, WantedPart::Key);
         let visit = |object: Stored<'_>| visit(object.into_key());
-        self.step_to(local, who, from, direction, WantedPart::Key, visit)
+        self.step_to(local, request, visit)
     }
 
     /// Like `step_to_key`. Calls `visit` with each object under the key.
@@ -125,15 +130,73 @@ impl EngineTable {
         direction: Direction,
         mut visit: impl FnMut(Stored<'_>),
     ) -> Result<bool, Error> {
+        self.may_read(who)?;
+        if !self.kind().is_unique() {
+            let request = self.step_request(from, 0, direction, WantedPart::Key);
+            return self.step_to_all(local, request, visit);
+        }
+        let request = self.step_request(from, 0, direction, WantedPart::Objects);
         let visit = |object: Stored<'_>| {
             visit(object);
             0
         };
-        self.step_to(local, who, from, direction, WantedPart::Objects, visit)
+        self.step_to(local, request, visit)
+    }
+
+    /// A step that a host has asked for.
+    #[inline(always)]
+    fn step_request<'k>(
+        &self,
+        from: Option<&'k [u8]>,
+        number: u64,
+        direction: Direction,
+        wanted: WantedPart,
+    ) -> StepRequest<'k> {
+        StepRequest {
+            from,
+            number,
+            direction: self.scan_direction(direction),
+            wanted,
+            needs_key: !self.kind().is_ordered(),
+            continues: false,
+        }
+    }
+
+    /// Takes a step to the next key of a bag that has objects, and visits all of them.
+    #[inline]
+    fn step_to_all(
+        &self,
+        local: &mut Local,
+        request: StepRequest<'_>,
+        mut visit: impl FnMut(Stored<'_>),
+    ) -> Result<bool, Error> {
+        let mut removed: Option<SmallVec<[u8; 64]>> = None;
+        loop {
+            let mut request = request;
+            if let Some(key) = &removed {
+                (request.from, request.number, request.needs_key) = (Some(&key[..]), 0, false);
+            }
+            let mut key: SmallVec<[u8; 64]> = SmallVec::new();
+            let found = self.step_to(local, request, |object| {
+                key.extend_from_slice(object.index_key());
+                0
+            })?;
+            if !found {
+                return Ok(false);
+            }
+            // The lookup of the key's objects needs the rest of `local`.
+            let guard = local.pin();
+            let op = self.begin(&guard)?;
+            if self.visit_in(local, &op, self.key(&key), &mut visit) > 0 {
+                return Ok(true);
+            }
+            // The key was removed between the step and the lookup. Continue with the next one.
+            removed = Some(key);
+        }
     }
 
     /// Takes a step, and calls `visit` with what is wanted of the next key: one object under it, of
-    /// which only the key may be used, or each object.
+    /// which only the key may be used, or the only object.
     ///
     /// 1. Answer a step that continues the last one from the read-ahead batch, if that is current.
     /// 2. Otherwise ask the index for the entry next to the key. If the step continues the last
@@ -144,23 +207,13 @@ impl EngineTable {
     fn step_to(
         &self,
         local: &mut Local,
-        who: impl Who,
-        from: Option<&[u8]>,
-        direction: Direction,
-        wanted: WantedPart,
+        mut request: StepRequest<'_>,
         mut visit: impl FnMut(Stored<'_>) -> u64,
     ) -> Result<bool, Error> {
-        self.may_read(who)?;
-        let mut request = StepRequest {
-            from,
-            direction: self.scan_direction(direction),
-            wanted,
-            continues: false,
-        };
         // (1) This pins no epoch, and reads no leaf.
         // Only a step that goes on from the last answer of a cursor can be read ahead.
         request.continues = self.choose_cursor(local, &request);
-        let next = match from {
+        let next = match request.from {
             Some(_) if request.continues => self.read_ahead(&mut local.read_ahead),
             None => self.polled(&mut local.read_ahead, &request),
             _ => None,
@@ -211,7 +264,11 @@ impl EngineTable {
             }
             return false;
         };
-        let (from, wanted) = (StepFrom::Key(key), request.wanted);
+        // A key that has a number is the last answer only if that was shown as the number.
+        let (from, wanted) = match request.number {
+            0 => (StepFrom::Key(key), request.wanted),
+            number => (StepFrom::Shown(number), request.wanted),
+        };
         let cursor = &local.read_ahead;
         if self.may_answer(cursor, wanted) && self.continues(cursor, from, request.direction) {
             return true;
@@ -226,12 +283,12 @@ impl EngineTable {
     }
 
     /// Whether a step may be answered from the read-ahead batch: a step to a key always, a step to
-    /// its objects if the batch has them (RA2 and RA3).
+    /// its only object if the batch has it (RA3).
     #[inline(always)]
     fn may_answer(&self, cursor: &ReadAhead, wanted: WantedPart) -> bool {
         match wanted {
             WantedPart::Key => true,
-            WantedPart::Objects => self.kind().is_unique() && cursor.has_objects(),
+            WantedPart::Objects => cursor.has_objects(),
         }
     }
 
@@ -314,9 +371,8 @@ impl EngineTable {
         let heads = request.wanted == WantedPart::Key
             && op.store.is_bare()
             && !local.read_ahead.needs_values(self.changes.number());
-        let ahead = (more, stamp);
-        if more > 0 || (request.wanted == WantedPart::Objects && !self.kind().is_unique()) {
-            return self.look_far(&op, local, request, start, heads, ahead, visit);
+        if more > 0 {
+            return self.look_far(&op, local, request, (start, heads), (more, stamp), visit);
         }
         // (3) Read one entry.
         let (table, last) = (self.changes.number(), local.read_ahead.last_edge());
@@ -324,9 +380,9 @@ impl EngineTable {
         let entry = &mut local.read_ahead.alone;
         let stepped = (op.store.index).try_step(op.guard, start, request.direction, entry);
         let Some(Stepped { is_present, found }) = stepped else {
-            return self.look_far(&op, local, request, start, heads, (0, None), visit);
+            return self.look_far(&op, local, request, (start, heads), (0, None), visit);
         };
-        if let (Some(key), false, false) = (start, is_present, self.kind().is_ordered()) {
+        if let (Some(key), false, true) = (start, is_present, request.needs_key) {
             self.check_deleted(&op, key)?;
         }
         if !found {
@@ -357,25 +413,20 @@ impl EngineTable {
         self.look(local, request, visit)
     }
 
-    /// (3) Takes a step that reads ahead, or that one attempt in a leaf hasn't decided. `ahead` is
-    /// how many entries to read ahead, and their stamp.
-    #[allow(clippy::too_many_arguments)]
+    /// (3) Takes a step that reads ahead, or that one attempt in a leaf hasn't decided. `heads` is
+    /// a hint of the batch, `more` how many entries to read ahead, and `stamp` their stamp.
     #[inline(never)]
     fn look_far(
         &self,
         op: &Operation<'_>,
         local: &mut Local,
         request: StepRequest<'_>,
-        start: Option<Key<'_>>,
-        heads: bool,
+        (start, heads): (Option<Key<'_>>, bool),
         (more, stamp): (usize, Option<Stamp>),
         visit: &mut impl FnMut(Stored<'_>) -> u64,
     ) -> Result<bool, Error> {
         let StepRequest {
-            from,
-            direction,
-            wanted,
-            ..
+            from, direction, ..
         } = request;
         // Read the entries into the cursor's spare batch, so that the last answer stays until there
         // is another one.
@@ -386,11 +437,8 @@ impl EngineTable {
             return Err(Error::Long);
         }
         // In an ordered_set the key need not be there.
-        if let (Some(key), false, false) = (start, is_present, self.kind().is_ordered()) {
+        if let (Some(key), false, true) = (start, is_present, request.needs_key) {
             self.check_deleted(op, key)?;
-        }
-        if wanted == WantedPart::Objects && !self.kind().is_unique() {
-            return Ok(self.give_all(op, local, visit));
         }
         let ReadAhead { spare, .. } = &*local.read_ahead;
         let next = match spare.is_empty() {
@@ -552,33 +600,6 @@ impl EngineTable {
             false => Err(Error::BadKey),
         }
     }
-
-    /// Visits all objects of a bag under the key that was read. If it has none any more, those of
-    /// the next key that has some.
-    fn give_all(
-        &self,
-        op: &Operation<'_>,
-        local: &mut Local,
-        visit: &mut impl FnMut(Stored<'_>) -> u64,
-    ) -> bool {
-        loop {
-            // Move the batch out, because the lookup of the key's objects needs the rest of
-            // `local`.
-            let batch = std::mem::take(&mut local.read_ahead.spare);
-            let key = (!batch.is_empty()).then(|| self.key(batch.key(0)));
-            let see = |stored: Stored<'_>| {
-                visit(stored);
-            };
-            let some = key.map(|key| self.visit_in(local, op, key, see) > 0);
-            if some == Some(false) {
-                // The key was removed between the step and the lookup. Continue with the next one.
-                op.go(key, Direction::Forward, 0, &mut local.read_ahead);
-                continue;
-            }
-            local.read_ahead.put_back(batch);
-            return some.is_some();
-        }
-    }
 }
 
 /// A step.
@@ -586,8 +607,12 @@ impl EngineTable {
 struct StepRequest<'k> {
     /// The index key to step from; `None` to step to the first entry.
     from: Option<&'k [u8]>,
+    /// The number that this key would be shown as; 0 if it has none.
+    number: u64,
     direction: Direction,
     wanted: WantedPart,
+    /// Whether the key must be in the table, or must have been deleted since it was fixed.
+    needs_key: bool,
     /// Whether it continues the last step of this thread.
     continues: bool,
 }
