@@ -40,9 +40,11 @@
 //! Consider steps from the table's edge (`first`). If the second of them finds the same leaf,
 //! unchanged, the third asks whether it is still unchanged. So `first` of a table that is polled
 //! only finds its leaf. The third also arms the stamp, and the next ones look at no leaf while it
-//! is valid. An index without versions only has the stamp. A table is consumed if the thread removes each key that `first` has
-//! returned. Then such a step continues the last one, and reads ahead: the table's first entry is
-//! the next one of the batch (`seen_after_removal_of`), if the leaf is as the thread has left it.
+//! is valid. An index without versions only has the stamp.
+//!
+//! A table is consumed if the thread removes each key that `first` has returned. Then such a step
+//! continues the last one, and reads ahead: the table's first entry is the next one of the batch
+//! (`seen_after_removal_of`), if the leaf is as the thread has left it.
 //!
 //! A host may represent some keys by a number that always means the same key, such as the word of
 //! an immediate term. A key that was *shown* is one that the host has returned as such a number.
