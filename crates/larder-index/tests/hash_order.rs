@@ -4,7 +4,7 @@
 
 use larder_index::{
     pin, seen_after_removal_of, seen_after_removals, unique, unique_with, Batch, Direction, Key,
-    KeyRule, LeafConfig, Start, Unique, UniqueKind,
+    KeyRule, LeafConfig, Start, StepEntry, Unique, UniqueKind,
 };
 use larder_testing::*;
 use std::collections::HashMap;
@@ -464,6 +464,18 @@ fn step(index: &dyn Unique, from: Option<&[u8]>) -> (bool, Option<Row>) {
     let (guard, mut batch) = (pin(), Batch::default());
     let here = index.step(&guard, from.map(int_key), Direction::Forward, &mut batch);
     assert!(!batch.is_empty() || batch.done);
+    // A single attempt finds the same, unless the entry is in another leaf.
+    let mut entry = StepEntry::default();
+    let direction = Direction::Forward;
+    if let Some(stepped) = index.try_step(&guard, from.map(int_key), direction, &mut entry) {
+        assert_eq!(
+            (stepped.is_present, stepped.found),
+            (here, !batch.is_empty())
+        );
+        if stepped.found {
+            assert_eq!((entry.key(), entry.value()), batch.entry(0));
+        }
+    }
     let row = (!batch.is_empty()).then(|| (batch.key(0).to_vec(), batch.value(0).to_vec()));
     (here, row)
 }

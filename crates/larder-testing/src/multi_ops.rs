@@ -1,8 +1,9 @@
 //! Random sequences of operations on an index with many values under a key, against the oracle.
 
+use crate::unique_ops::assert_is_entry;
 use crate::OracleMulti;
 use crate::*;
-use larder_index::{pin, Batch, Container, Multi, Objects, Start, Stats};
+use larder_index::{pin, Batch, Container, Multi, Objects, Start, Stats, StepEntry};
 use proptest::prelude::*;
 
 /// An operation on the key with this number.
@@ -144,6 +145,17 @@ fn step(index: &dyn Multi, k: Option<u16>, how: Hashes) -> Rows {
     let there = from.is_some_and(|key| index.contains(&guard, key));
     assert_eq!(here, there);
     assert!(!batch.is_empty() || batch.done);
+    // A single attempt says the same, if it is decided.
+    let mut entry = StepEntry::default();
+    if let Some(stepped) = index.try_step(&guard, from, &mut entry) {
+        assert_eq!(
+            (stepped.is_present, stepped.found),
+            (here, !batch.is_empty())
+        );
+        if stepped.found {
+            assert_is_entry(&entry, batch.key(0), batch.value(0));
+        }
+    }
     // How many entries follow is up to the index. Compare the first one only.
     let found = (0..batch.len()).take(1);
     found

@@ -3,8 +3,8 @@
 use crate::OracleUnique;
 use crate::*;
 use larder_index::{
-    pin, Batch, Change, Container, Key, Lookup, Previous, ShortValues, Start, Stats, Unique,
-    MAX_KEYS_PER_LOOKUP, SHORT_VALUE,
+    pin, Batch, Change, Container, Key, Lookup, Previous, ShortValues, Start, Stats, StepEntry,
+    Unique, HEAD, MAX_KEYS_PER_LOOKUP, SHORT_VALUE,
 };
 use proptest::prelude::*;
 
@@ -246,9 +246,29 @@ fn step(index: &dyn Unique, k: Option<u16>, how: Hashes, which: u8, seen: &mut R
     let first = (!batch.is_empty()).then(|| (batch.key(0), batch.value(0)));
     // An empty batch is only allowed at the end.
     assert!(first.is_some() || batch.done);
+    // A single attempt says the same, if it is decided.
+    for heads in [false, true] {
+        let mut entry = StepEntry::default();
+        entry.heads = heads;
+        let Some(stepped) = index.try_step(&guard, from, direction, &mut entry) else {
+            continue;
+        };
+        assert_eq!((stepped.is_present, stepped.found), (here, first.is_some()));
+        if let Some((key, value)) = first {
+            assert_is_entry(&entry, key, value);
+        }
+    }
     note(seen, first.map(|(key, _)| key));
     note(seen, first.map(|(_, value)| value));
     here
+}
+
+/// Asserts that a step has found this entry. Of the value it may have copied the head alone.
+pub(crate) fn assert_is_entry(entry: &StepEntry, key: &[u8], value: &[u8]) {
+    assert_eq!(entry.key(), key);
+    let copied = entry.value();
+    assert!(value.starts_with(copied));
+    assert!(copied.len() == value.len() || entry.heads && copied.len() == HEAD);
 }
 
 fn scan(index: &dyn Unique, k: u16, how: Hashes, which: u8, want: usize) -> Rows {

@@ -94,6 +94,16 @@ macro_rules! delegate_unique {
             self.$index.step(guard, key, direction, batch)
         }
 
+        fn try_step(
+            &self,
+            guard: &larder_index::Guard,
+            key: Option<larder_index::Key<'_>>,
+            direction: larder_index::Direction,
+            entry: &mut larder_index::StepEntry,
+        ) -> Option<larder_index::Stepped> {
+            self.$index.try_step(guard, key, direction, entry)
+        }
+
         fn sample<'g>(
             &'g self,
             guard: &'g larder_index::Guard,
@@ -160,6 +170,15 @@ macro_rules! delegate_multi {
             batch: &mut larder_index::Batch<'g>,
         ) -> bool {
             self.$index.step(guard, key, batch)
+        }
+
+        fn try_step(
+            &self,
+            guard: &larder_index::Guard,
+            key: Option<larder_index::Key<'_>>,
+            entry: &mut larder_index::StepEntry,
+        ) -> Option<larder_index::Stepped> {
+            self.$index.try_step(guard, key, entry)
         }
 
         $crate::delegate::delegate_positions!($index);

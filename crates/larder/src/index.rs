@@ -12,7 +12,8 @@ use crate::options::{Options, TableKind};
 use crate::raw;
 use crate::structures::{self, DEFAULT};
 use larder_index::{
-    Batch, Direction, Guard, Key, KeyRule, LeafConfig, Multi, Seen, Start, Stats, Unique, Values,
+    Batch, Direction, Guard, Key, KeyRule, LeafConfig, Multi, Seen, Start, Stats, StepEntry,
+    Stepped, Unique, Values,
 };
 use larder_term::hash::Seed;
 use std::sync::Arc;
@@ -227,6 +228,21 @@ impl TableIndex {
         match self {
             TableIndex::Unique(ix) => ix.step(guard, key, direction, batch),
             TableIndex::Multi(ix) => ix.step(guard, key, batch),
+        }
+    }
+
+    /// Makes one attempt to do the same, with a copy of the entry (`Unique::try_step`).
+    #[inline]
+    pub(crate) fn try_step(
+        &self,
+        guard: &Guard,
+        key: Option<Key<'_>>,
+        direction: Direction,
+        entry: &mut StepEntry,
+    ) -> Option<Stepped> {
+        match self {
+            TableIndex::Unique(ix) => ix.try_step(guard, key, direction, entry),
+            TableIndex::Multi(ix) => ix.try_step(guard, key, entry),
         }
     }
 

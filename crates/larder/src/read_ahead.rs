@@ -12,7 +12,7 @@
 //! # Steps
 //!
 //! ```text
-//!   next(k1) -> k2     reads k2
+//!   next(k1) -> k2     reads k2 alone
 //!   next(k2) -> k3     continues: arms the change stamp, reads k3 … k10
 //!   next(k3) -> k4     from the batch: the stamp holds, no leaf is looked at
 //! ```
@@ -39,9 +39,12 @@
 //!
 //! Consider steps from the table's edge (`first`). If the second of them finds the same leaf,
 //! unchanged, the third asks whether it is still unchanged. So `first` of a table that is polled
-//! only finds its leaf. A table is consumed if the thread removes each key that `first` has
-//! returned. Then such a step continues the last one, and reads ahead: the table's first entry is
-//! the next one of the batch (`seen_after_removal_of`), if the leaf is as the thread has left it.
+//! only finds its leaf. The third also arms the stamp, and the next ones look at no leaf while it
+//! is valid. An index without versions only has the stamp.
+//!
+//! A table is consumed if the thread removes each key that `first` has returned. Then such a step
+//! continues the last one, and reads ahead: the table's first entry is the next one of the batch
+//! (`seen_after_removal_of`), if the leaf is as the thread has left it.
 //!
 //! A host may represent some keys by a number that always means the same key, such as the word of
 //! an immediate term. A key that was *shown* is one that the host has returned as such a number.
@@ -60,7 +63,7 @@
 
 use crate::change_stamp::Stamp;
 use crate::raw;
-use larder_index::{Batch, Direction, Key, Seen, HEAD};
+use larder_index::{Batch, Direction, Key, Seen, StepEntry, HEAD};
 use larder_term::object::has_exact_key;
 use std::cell::Cell;
 
@@ -72,6 +75,10 @@ const MAX_READ_AHEAD: usize = 512;
 const PAUSE: u32 = 64;
 /// The largest number of steps at the beginning of a walk that don't read ahead.
 const MAX_CAUTION: u32 = 15;
+/// In place of the number of an entry of a batch: the entry was read alone.
+const ALONE: usize = usize::MAX;
+/// In place of the number of an entry of a batch: there is none.
+const NOTHING: usize = usize::MAX - 1;
 /// A batch with a larger buffer than this is not kept.
 const MAX_KEPT_CAPACITY: usize = 1 << 20;
 
@@ -111,6 +118,10 @@ pub(crate) struct ReadAhead {
     backward: bool,
     /// Whether each key has at most one entry.
     unique: bool,
+    /// Where the last answer was read, if the index can tell whether it has changed since.
+    seen: Option<Seen>,
+    /// The last answer, if a step has read it without others, and `at` is `ALONE`.
+    pub(crate) alone: StepEntry,
     /// The entries that were read. The one at `at` is the last answer.
     batch: Box<Batch<'static>>,
     /// The buffer of the next step. It becomes `batch` if the step returns an entry.
@@ -120,7 +131,7 @@ pub(crate) struct ReadAhead {
     /// The number of the entry of the last answer, the first of its key.
     at: usize,
     /// If the batch was read by a step that continues: the number of the answer before it, which is
-    /// an entry of `spare`. `usize::MAX` if there is none.
+    /// an entry of `spare`, or `ALONE`. Otherwise `NOTHING`.
     before: usize,
     /// The number that its key was shown as; 0 if it was not shown.
     shown: u64,
@@ -160,6 +171,24 @@ enum FromEdge {
     Again,
 }
 
+/// See [`ReadAhead::last_edge`].
+#[derive(Clone, Copy)]
+pub(crate) struct LastEdge {
+    table: u64,
+    first: FromEdge,
+}
+
+/// Whether an entry with this value, of which only the head was read if `heads` is set, is an
+/// answer later on. Not if the value holds handles (RA1), or was cut so that the key is missing
+/// (RA3).
+#[inline(always)]
+fn may_answer(value: &[u8], heads: bool) -> bool {
+    // What a handle refers to may have been freed since the entry was read. The step reads the
+    // index instead. A key that isn't in the value has no handle.
+    let needs_value = !heads || has_exact_key(value);
+    !(needs_value && raw::has_handles(value)) && !(heads && is_truncated_key(value))
+}
+
 /// Compares two keys, which are mostly equal and short.
 #[inline(always)]
 pub(crate) fn same(a: &[u8], b: &[u8]) -> bool {
@@ -191,23 +220,35 @@ impl ReadAhead {
         // Make the cheap comparisons first. For most steps that don't continue, one of them fails.
         self.table == table
             && self.backward == (direction == Direction::Backward)
-            && self.at < self.batch.len()
             && match from {
-                StepFrom::Key(key) => same(self.batch.key(self.at), key),
+                StepFrom::Key(key) => self.key_at(self.at).is_some_and(|last| same(last, key)),
                 StepFrom::Shown(number) => self.shown == number,
             }
+    }
+
+    /// The key of an entry, if there is one.
+    #[inline(always)]
+    fn key_at(&self, at: usize) -> Option<&[u8]> {
+        match at {
+            ALONE => Some(self.alone.key()),
+            _ => (at < self.batch.len()).then(|| self.batch.key(at)),
+        }
     }
 
     /// The batch's stamp, if the batch is of this table and this key is one of the last two answers
     /// of the walk: a change of its object concerns nothing that was read ahead.
     #[inline]
     pub(crate) fn passed(&self, table: u64, key: &[u8]) -> Option<Stamp> {
-        let stamp = self.stamp.filter(|_| self.table == table)?;
+        // An answer that was read alone is given again, with its object.
+        let stamp = self
+            .stamp
+            .filter(|_| self.table == table && self.at != ALONE)?;
         let is = |batch: &Batch<'_>, at| at < batch.len() && same(batch.key(at), key);
         let is_answer = is(&self.batch, self.at)
-            || match self.at.checked_sub(1) {
-                Some(before) => is(&self.batch, before),
-                None => is(&self.spare, self.before),
+            || match (self.at.checked_sub(1), self.before) {
+                (Some(before), _) => is(&self.batch, before),
+                (None, ALONE) => same(self.alone.key(), key),
+                (None, before) => is(&self.spare, before),
             };
         is_answer.then_some(stamp)
     }
@@ -223,7 +264,15 @@ impl ReadAhead {
     pub(crate) fn begin_read(&mut self, heads: bool, may_pause: bool) {
         (self.spare.heads, self.spare.may_pause) = (heads, may_pause);
         // The buffer may have had the answer before the batch.
-        self.before = usize::MAX;
+        self.before = NOTHING;
+    }
+
+    /// Prepares the buffer of a step that reads one entry. Until `keep_alone`, there is no last
+    /// answer: the buffer may have had it.
+    #[inline(always)]
+    pub(crate) fn begin_alone(&mut self, heads: bool) {
+        (self.table, self.at) = (0, NOTHING);
+        self.alone.heads = heads;
     }
 
     /// Whether the key of the last answer was shown as this number, which is not 0.
@@ -242,6 +291,9 @@ impl ReadAhead {
     /// table has no further key. `None` if that part wasn't read.
     #[inline(always)]
     fn next_place(&self) -> Option<usize> {
+        if self.at == ALONE {
+            return None;
+        }
         let next = self.at + 1;
         // What comes after the last entry is unknown, unless the batch reached the table's end.
         match next < self.batch.len() {
@@ -261,10 +313,13 @@ impl ReadAhead {
         (next < self.batch.len() || self.batch.done).then_some(next)
     }
 
-    /// Whether the batch has whole objects.
+    /// Whether whole objects were read.
     #[inline(always)]
     pub(crate) fn has_objects(&self) -> bool {
-        !self.batch.heads
+        match self.at {
+            ALONE => !self.alone.heads,
+            _ => !self.batch.heads,
+        }
     }
 
     /// Whether the keys of a table need whole values.
@@ -279,27 +334,26 @@ impl ReadAhead {
         self.exact = table;
     }
 
-    /// Makes an entry the last answer, and returns it. `None` if its value holds handles (RA1), or
-    /// was cut so that the key is missing (RA3).
+    /// Makes an entry the last answer, and returns it. `None` if it can't be one (`may_answer`).
     #[inline(always)]
     fn go_to(&mut self, next: usize) -> Option<NextEntry<'_>> {
         if next >= self.batch.len() {
             return Some(NextEntry::End);
         }
         let (key, value) = self.batch.entry(next);
-        // What a handle refers to may have been freed since the batch was read. The step reads the
-        // index instead. A key that isn't in the value has no handle.
-        let needs_value = !self.batch.heads || has_exact_key(value);
-        if needs_value && raw::has_handles(value) {
-            return None;
-        }
-        if self.batch.heads && is_truncated_key(value) {
-            self.exact = self.table;
+        if !may_answer(value, self.batch.heads) {
             return None;
         }
         // `shown` belongs to the key of the previous answer.
         (self.at, self.shown) = (next, 0);
         Some(NextEntry::Entry(key, value))
+    }
+
+    /// The last answer again, if it was read alone.
+    #[inline(always)]
+    fn again(&self) -> Option<NextEntry<'_>> {
+        let (key, value) = (self.alone.key(), self.alone.value());
+        may_answer(value, self.alone.heads).then_some(NextEntry::Entry(key, value))
     }
 
     /// (1) The entry after the last answer, if it was read, and if `holds` confirms the batch's
@@ -326,12 +380,12 @@ impl ReadAhead {
     ) -> Option<NextEntry<'_>> {
         // An index without versions sets no `seen`. In that case only a stamp can confirm the
         // batch.
-        let seen = self.batch.seen?;
+        let seen = self.seen?;
         let next = self.next_place()?;
         let now = same(self.batch.key(self.at), seen)?;
         if now != seen {
             // The table's first entry may be among those that were removed.
-            (self.batch.seen, self.first) = (Some(now), FromEdge::No);
+            (self.seen, self.first) = (Some(now), FromEdge::No);
         }
         // The changes are elsewhere in the table. Read the next batches without a stamp.
         if self.stamp.take().is_some() {
@@ -349,11 +403,11 @@ impl ReadAhead {
         table: u64,
         hash: impl FnOnce(&[u8]) -> u64,
     ) -> Option<(Key<'_>, Seen)> {
-        let seen = self.batch.seen?;
-        if self.first == FromEdge::No || self.table != table || self.edge >= self.batch.len() {
+        let seen = self.seen?;
+        if self.first == FromEdge::No || self.table != table {
             return None;
         }
-        let bytes = self.batch.key(self.edge);
+        let bytes = self.key_at(self.edge)?;
         let hash = self.edge_hash.get().unwrap_or_else(|| hash(bytes));
         self.edge_hash.set(Some(hash));
         Some((Key { bytes, hash }, seen))
@@ -372,15 +426,62 @@ impl ReadAhead {
         self.first == FromEdge::Again
     }
 
-    /// The table's first entry: that of `edge`. If it was removed, the one after it; `removed` is
-    /// where the leaf is read now.
-    #[inline]
-    pub(crate) fn first(&mut self, removed: Option<Seen>) -> Option<NextEntry<'_>> {
-        if let Some(now) = removed {
-            self.edge = self.next_place()?;
-            self.edge_hash.set(None);
-            self.batch.seen = Some(now);
+    /// (1) The entry at the edge of a table that is polled, if `holds` confirms its stamp.
+    #[inline(always)]
+    pub(crate) fn polled(
+        &mut self,
+        table: u64,
+        direction: Direction,
+        holds: impl FnOnce(Stamp) -> bool,
+    ) -> Option<NextEntry<'_>> {
+        // An answer that was read alone only has a stamp if it was read at the edge.
+        let stamp = self.stamp?;
+        if self.at != ALONE || self.table != table || !self.is_directed(direction) {
+            return None;
         }
+        if !holds(stamp) {
+            self.stamp = None;
+            self.without_stamp = PAUSE;
+            return None;
+        }
+        self.again()
+    }
+
+    /// Whether a step from the edge should arm the stamp.
+    #[inline]
+    pub(crate) fn wants_stamp_at_edge(&mut self, table: u64, direction: Direction) -> bool {
+        let is_polled = self.is_polled() && self.table == table && self.is_directed(direction);
+        if is_polled && self.without_stamp > 0 {
+            self.without_stamp -= 1;
+            return false;
+        }
+        is_polled
+    }
+
+    /// Whether the cursor goes in this direction.
+    #[inline(always)]
+    fn is_directed(&self, direction: Direction) -> bool {
+        self.backward == (direction == Direction::Backward)
+    }
+
+    /// The table's first entry, which is that of `edge`. The stamp is one that was armed before the
+    /// leaf was found unchanged.
+    #[inline]
+    pub(crate) fn first(&mut self, stamp: Option<Stamp>) -> Option<NextEntry<'_>> {
+        if self.edge != ALONE {
+            return self.go_to(self.edge);
+        }
+        self.stamp = stamp;
+        self.again()
+    }
+
+    /// The table's first entry, which is the one after that of `edge`. `now` is where the leaf is
+    /// read now.
+    #[inline]
+    pub(crate) fn first_after_removal(&mut self, now: Seen) -> Option<NextEntry<'_>> {
+        self.edge = self.next_place()?;
+        self.edge_hash.set(None);
+        self.seen = Some(now);
         self.go_to(self.edge)
     }
 
@@ -389,7 +490,7 @@ impl ReadAhead {
     /// leaf.
     #[inline]
     pub(crate) fn wanted(&mut self, is_own: bool) -> (usize, bool) {
-        let versioned = self.batch.seen.is_some();
+        let versioned = self.seen.is_some();
         if !is_own && (self.stamp.is_some() || versioned) && self.next_place().is_some() {
             // The batch had the answer, but wasn't current. So this leaf is changed, too.
             self.pause = PAUSE;
@@ -448,11 +549,12 @@ impl ReadAhead {
         unique: bool,
     ) {
         let was_first = self.first != FromEdge::No && self.table == table;
-        self.first = match (is_first, was_first && self.batch.seen == self.spare.seen) {
+        self.first = match (is_first, was_first && self.seen == self.spare.seen) {
             (false, _) => FromEdge::No,
             (true, false) => FromEdge::Once,
             (true, true) => FromEdge::Again,
         };
+        self.seen = self.spare.seen;
         // The old batch becomes the next step's buffer. So a traversal needs two buffers, and
         // allocates nothing after that.
         std::mem::swap(&mut self.batch, &mut self.spare);
@@ -465,21 +567,55 @@ impl ReadAhead {
         self.backward = direction == Direction::Backward;
         self.unique = unique;
         // A batch with a stamp was read by a step that continues, or at the edge.
-        self.before = if is_first { usize::MAX } else { self.at };
+        self.before = if is_first { NOTHING } else { self.at };
         (self.at, self.edge) = (0, 0);
         self.edge_hash.set(None);
+    }
+
+    /// Keeps the entry that a step from a key has read alone.
+    #[inline(always)]
+    pub(crate) fn keep_alone(&mut self, table: u64, direction: Direction) {
+        (self.table, self.stamp, self.seen) = (table, None, self.alone.seen);
+        self.backward = direction == Direction::Backward;
+        (self.at, self.first) = (ALONE, FromEdge::No);
+        if self.alone.capacity() > MAX_KEPT_CAPACITY {
+            self.drop_buffers();
+        }
+    }
+
+    /// Like `keep_alone`, for a step from the edge. `last` says what the steps before it were.
+    #[inline]
+    pub(crate) fn keep_edge(
+        &mut self,
+        table: u64,
+        direction: Direction,
+        stamp: Option<Stamp>,
+        last: LastEdge,
+    ) {
+        let is_same = last.table == table && self.is_directed(direction);
+        let is_again = is_same && last.first != FromEdge::No && self.seen == self.alone.seen;
+        self.keep_alone(table, direction);
+        if self.table != 0 {
+            self.stamp = stamp;
+            self.first = match is_again {
+                true => FromEdge::Again,
+                false => FromEdge::Once,
+            };
+            self.edge = ALONE;
+            self.edge_hash.set(None);
+        }
+    }
+
+    /// Which steps from the edge the cursor has seen.
+    #[inline(always)]
+    pub(crate) fn last_edge(&self) -> LastEdge {
+        let (table, first) = (self.table, self.first);
+        LastEdge { table, first }
     }
 
     #[cold]
     #[inline(never)]
     fn drop_buffers(&mut self) {
         *self = ReadAhead::default();
-    }
-
-    /// Returns a batch that was taken from `spare`, unless it is large.
-    pub(crate) fn put_back(&mut self, batch: Box<Batch<'static>>) {
-        if batch.capacity() <= MAX_KEPT_CAPACITY {
-            self.spare = batch;
-        }
     }
 }

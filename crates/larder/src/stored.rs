@@ -84,7 +84,6 @@ impl<'a> Stored<'a> {
     }
 
     /// The index key. Unless the value has an exact key, it is the key's term or its order key.
-    #[cfg(feature = "serde")]
     #[inline]
     pub(crate) fn index_key(&self) -> &'a [u8] {
         self.key

@@ -165,6 +165,36 @@ fn the_first_key_is_that_of_a_thread_that_asks_for_the_first_time() {
     }
 }
 
+/// The first and the last key of a table that is polled are right after each change of it, by this
+/// thread or another one, and so are their objects.
+#[test]
+fn the_ends_of_a_table_that_is_polled() {
+    for kind in KINDS {
+        let t = kind(Larder::new().table("t")).create().unwrap();
+        for round in 0..times(2_000) {
+            let chance = mix(0x51D0_37A1 * (round as u64 + 1));
+            let n = (chance >> 32) as i64 % 8;
+            let change = || match chance % 4 {
+                0 => drop(t.insert(&term!({(n), (round as i64)}))),
+                1 => drop(t.delete(&Term::from(n))),
+                2 if chance % 64 == 2 => t.clear().unwrap(),
+                _ => {}
+            };
+            match chance >> 8 & 1 {
+                0 => change(),
+                _ => thread::scope(|scope| drop(scope.spawn(change).join())),
+            }
+            for _ in 0..chance >> 16 & 7 {
+                // A nested call has no cursor.
+                let ends = || (key(t.first().unwrap()), key(t.last().unwrap()));
+                assert_eq!(ends(), with_local(|_| ends()), "{round}");
+                let (first, nested) = (next_row(&t, None), with_local(|_| next_row(&t, None)));
+                assert_eq!(first, nested, "{round}");
+            }
+        }
+    }
+}
+
 /// The first key of a table that this thread and others consume, walk over and fill is what a
 /// thread says that has asked for nothing yet.
 #[test]
@@ -263,11 +293,13 @@ fn walks_side_by_side() {
 }
 
 /// The next key and its objects.
-fn next_row(t: &Table, from: i64) -> Option<(i64, Vec<Term>)> {
+fn next_row(t: &Table, from: Option<i64>) -> Option<(i64, Vec<Term>)> {
     let (engine, mut from_key, mut rows) = (t.engine_table(), Vec::new(), Vec::new());
-    engine.encode_key(Term::from(from).as_ref(), &mut from_key);
+    if let Some(from) = from {
+        engine.encode_key(Term::from(from).as_ref(), &mut from_key);
+    }
     let found = with_local(|local| {
-        let (from, direction) = (Some(from_key.as_slice()), Direction::Forward);
+        let (from, direction) = (from.map(|_| from_key.as_slice()), Direction::Forward);
         engine.step_to_objects(local, engine.owner(), from, direction, |row| {
             rows.push(Term::tuple(row.view().iter().map(Term::from)));
         })
@@ -319,8 +351,8 @@ fn walk_and_change(t: &Table, seed: u64) {
             1 => update(changed, luck),
             _ => {}
         }
-        let next = next_row(t, at);
-        let without_cursor = with_local(|_| next_row(t, at));
+        let next = next_row(t, Some(at));
+        let without_cursor = with_local(|_| next_row(t, Some(at)));
         assert_eq!(next, without_cursor, "seed {seed}, step {i}");
         let Some((next, _)) = next else { break };
         (before, at) = (at, next);
@@ -465,12 +497,17 @@ fn steps_to_keys_and_to_objects_find_the_same_rows() {
                     });
                     let index_key = index_key.as_deref();
                     let is_found = with_local(|local| match objects >> turn & 1 {
-                        0 => {
-                            engine.step_to_key(local, engine.owner(), index_key, direction, |key| {
+                        0 => engine.step_to_key(
+                            local,
+                            engine.owner(),
+                            index_key,
+                            0,
+                            direction,
+                            |key| {
                                 next = Some(Term::from(key.term()));
                                 0
-                            })
-                        }
+                            },
+                        ),
                         _ => engine.step_to_objects(
                             local,
                             engine.owner(),

@@ -183,7 +183,7 @@ impl EngineHandle<'_> {
     fn step(&self, from: Option<&[u8]>) -> NextKey {
         let (table, mut found) = (self.table, None);
         let result = with_local(|local| {
-            table.step_to_key(local, self.owner, from, Direction::Forward, |key| {
+            table.step_to_key(local, self.owner, from, 0, Direction::Forward, |key| {
                 // Keys are stored as numbers or as terms.
                 found = key.int().or_else(|| key.term().as_int());
                 0

@@ -156,6 +156,17 @@ pub(super) fn items_from(list: &[u8], at: usize) -> Items<'_> {
     Items { list, at }
 }
 
+/// Where the first object of the entry at `at` lies, of which at least the first byte is there.
+/// `None` if the entry is a tree header.
+#[inline]
+pub(super) fn first_object(bytes: &[u8], at: usize) -> Option<Range<usize>> {
+    if is_in_tree(&bytes[at..]) {
+        return None;
+    }
+    let len = read_number(bytes, at + 1).filter(|len| len.end < bytes.len())?;
+    Some(len.end..len.end.checked_add(len.number as usize)?)
+}
+
 /// Appends an item to a list.
 #[inline]
 pub(super) fn push(list: &mut Vec<u8>, object: &[u8], number: u64) {

@@ -44,7 +44,7 @@ use crate::sync::atomic::{fence, AtomicU64, AtomicU8, Ordering::*};
 use crate::sync::{Backoff, Mutex};
 use crate::{
     Batch, Change, Container, Direction, HashOrder, Key, LeafConfig, MarkedObjectsUpdater, Multi,
-    ObjectHash, Objects, Seen, Start, Stats, Unique, Values,
+    ObjectHash, Objects, Seen, Start, Stats, StepEntry, Stepped, Unique, Values,
 };
 use crossbeam_epoch::Guard;
 use crossbeam_utils::CachePadded;
@@ -370,6 +370,15 @@ impl<R: KeyRule> Multi for Bag<R> {
 
     fn step<'g>(&'g self, guard: &'g Guard, key: Option<Key<'_>>, batch: &mut Batch<'g>) -> bool {
         scan::step(self, guard, key, batch)
+    }
+
+    fn try_step(
+        &self,
+        guard: &Guard,
+        key: Option<Key<'_>>,
+        entry: &mut StepEntry,
+    ) -> Option<Stepped> {
+        scan::try_step(self, guard, key, entry)
     }
 
     fn is_unchanged(&self, guard: &Guard, key: Key<'_>, seen: Seen) -> bool {

@@ -33,7 +33,7 @@ use super::position::{
 use super::Bag;
 use crate::btree::ScanRequest;
 use crate::traits::{with_batch, BatchEntry, HASH};
-use crate::{Batch, Direction, Key, KeyRule, Start, Unique};
+use crate::{Batch, Direction, Key, KeyRule, Start, StepEntry, Stepped, Unique};
 use crossbeam_epoch::Guard;
 use std::ops::Bound;
 
@@ -599,6 +599,27 @@ pub(super) fn step<'g, R: KeyRule>(
             return is_present;
         }
     }
+}
+
+/// See [`Multi::try_step`](crate::Multi::try_step). Undecided if the next key is a tree key.
+#[inline]
+pub(super) fn try_step<R: KeyRule>(
+    bag: &Bag<R>,
+    guard: &Guard,
+    key: Option<Key<'_>>,
+    entry: &mut StepEntry,
+) -> Option<Stepped> {
+    let next = bag
+        .entries
+        .try_step(guard, key, Direction::Forward, entry)?;
+    if next.found {
+        // Of a list only the beginning may have been copied.
+        let (list, limit) = (entry.value.clone(), entry.value_limit());
+        let object = list::first_object(&entry.bytes[..list.end], list.start)?;
+        let end = object.start.saturating_add(limit).min(list.end);
+        entry.value = object.start..object.end.min(end);
+    }
+    Some(next)
 }
 
 /// Fills the batch with the first object of a tree key. It stays empty if the key is no longer a

@@ -5,10 +5,9 @@
 use crate::btree::{BPlusTree, ScanRequest, StepStart};
 use crate::hint::Hint;
 use crate::scratch::with_scratch;
-use crate::traits::step_by_scan;
 use crate::{
     Batch, Container, Direction, Key, LeafConfig, Lookup, MarkedUpdater, Predicate, Preparation,
-    Previous, Ranked, Start, Stats, Unique, Updater, SHORT_VALUE,
+    Previous, Ranked, Start, Stats, StepEntry, Stepped, Unique, Updater, SHORT_VALUE,
 };
 use crossbeam_epoch::Guard;
 use std::ops::Bound;
@@ -205,22 +204,18 @@ impl Unique for KeyOrder {
         batch.until = until;
     }
 
-    fn step<'g>(
-        &'g self,
-        guard: &'g Guard,
+    fn try_step(
+        &self,
+        guard: &Guard,
         key: Option<Key<'_>>,
         direction: Direction,
-        batch: &mut Batch<'g>,
-    ) -> bool {
+        entry: &mut StepEntry,
+    ) -> Option<Stepped> {
         let from = match key {
             Some(key) => StepStart::Position(key.bytes),
             None => StepStart::Edge,
         };
-        // `None` says that the step is undecided, not that there is nothing beyond the key.
-        match self.0.step(guard, from, direction, batch) {
-            Some(found) => found,
-            None => step_by_scan(self, guard, key, direction, batch),
-        }
+        self.0.try_step(guard, from, direction, entry)
     }
 
     fn sample<'g>(&'g self, guard: &'g Guard, point: u64, batch: &mut Batch<'g>) -> u64 {

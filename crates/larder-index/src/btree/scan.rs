@@ -29,7 +29,7 @@ use crate::btree::search_key::SearchKey;
 use crate::btree::view::TreeView;
 use crate::seqlock::words::Torn;
 use crate::sync::Backoff;
-use crate::{Batch, Direction, Start};
+use crate::{Batch, Direction, Start, StepEntry, Stepped};
 use crossbeam_epoch::Guard;
 use std::ops::{Bound, Range};
 
@@ -49,7 +49,7 @@ pub(crate) struct ScanRequest<'a> {
     pub(crate) value_limit: usize,
 }
 
-/// The start of [`BPlusTree::step`].
+/// The start of [`BPlusTree::try_step`].
 #[derive(Clone, Copy)]
 pub(crate) enum StepStart<'a> {
     /// At the first position of the direction.
@@ -80,19 +80,15 @@ fn step_from(
 }
 
 impl BPlusTree {
-    /// Clears the batch and copies the entry next to `from` to it. Returns whether there is an
-    /// entry at `from`. If there is no next entry in the tree, the batch stays empty and is `done`.
-    /// `None` if the next entry is in another leaf, or the leaf is being written. The caller must
-    /// then scan.
+    /// See [`Unique::try_step`](crate::Unique::try_step).
     #[inline]
-    pub(crate) fn step<'g>(
-        &'g self,
-        guard: &'g Guard,
+    pub(crate) fn try_step(
+        &self,
+        guard: &Guard,
         from: StepStart<'_>,
         direction: Direction,
-        batch: &mut Batch<'g>,
-    ) -> Option<bool> {
-        batch.clear();
+        entry: &mut StepEntry,
+    ) -> Option<Stepped> {
         let forward = direction == Direction::Forward;
         let leaf = match from {
             StepStart::Edge => self.edge(forward, guard),
@@ -100,7 +96,7 @@ impl BPlusTree {
         };
         // Try only once. If the leaf is torn or obsolete, the scan handles it.
         let view = leaf.read().ok()?;
-        let (spot, found) = step_from(&view, from, forward).ok()?;
+        let (spot, is_present) = step_from(&view, from, forward).ok()?;
         // Within the leaf the neighbour is beside the bound. Beyond the end of the leaf it is in
         // the next one.
         let next = match forward {
@@ -108,14 +104,16 @@ impl BPlusTree {
             false => spot.checked_sub(1),
         };
         match next {
-            Some(i) => view.copy_next(i, batch).ok()?,
+            Some(i) => view.copy_entry(i, entry).ok()?,
             // There is nothing beyond the last leaf, whose range has no end. The validation below
             // shows that it is still the last one: a leaf that was split is obsolete.
-            None if leaf.is(self.edge(!forward, guard)) => batch.done = true,
+            None if leaf.is(self.edge(!forward, guard)) => {}
             None => return None,
         }
-        // Everything, including `found`, is of the view's version.
-        view.is_valid().then_some(found)
+        entry.seen = None;
+        let found = next.is_some();
+        // Everything, including `is_present`, is of the view's version.
+        view.is_valid().then_some(Stepped { is_present, found })
     }
 
     /// The first leaf or the last. It may be obsolete.

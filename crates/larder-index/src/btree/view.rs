@@ -25,7 +25,7 @@ use crate::outside::{Handle, Outside};
 use crate::seqlock::words::{self, ShortBytes, Torn};
 use crate::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use crate::traits::BatchEntry;
-use crate::{Batch, Seen, SHORT_VALUE};
+use crate::{Batch, Seen, StepEntry, SHORT_VALUE};
 use std::cmp::Ordering;
 
 /// A view of a leaf's content.
@@ -590,6 +590,22 @@ impl<'g> TreeView<'g> {
         }
         words::copy_out_after(front, in_slot, self.words, at, len, bytes)?;
         Ok(bytes.len() - value)
+    }
+
+    /// Copies entry `i`.
+    #[inline(always)]
+    pub(crate) fn copy_entry(&self, i: usize, entry: &mut StepEntry) -> Result<(), Torn> {
+        let read = self.read_record(i)?;
+        if let Some(record) = read.parts.outside() {
+            let object = self.outside(&record)?;
+            entry.copy(object.position(), object.value(), entry.value_limit());
+            return Ok(());
+        }
+        let limit = entry.value_limit();
+        entry.bytes.clear();
+        let middle = self.copy_inside(&read, &self.front(), limit, &mut entry.bytes)?;
+        entry.set(0..middle, entry.bytes.len());
+        Ok(())
     }
 
     /// Appends entry `i` to the batch.

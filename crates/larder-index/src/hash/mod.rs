@@ -91,7 +91,8 @@ use crate::sync::Mutex;
 use crate::traits::{step_by_scan, HASH};
 use crate::{
     Batch, Change, Container, Direction, Key, Lookup, MarkedUpdater, Predicate, Preparation,
-    Previous, Seen, ShortValues, Start, Stats, Unique, Updater, MAX_KEYS_PER_LOOKUP, SHORT_VALUE,
+    Previous, Seen, ShortValues, Start, Stats, StepEntry, Stepped, Unique, Updater,
+    MAX_KEYS_PER_LOOKUP, SHORT_VALUE,
 };
 use crossbeam_epoch::Guard;
 use read::LeafStep;
@@ -446,14 +447,7 @@ impl<R: KeyRule> Unique for HashOrder<R> {
         }
         // Forward only: homes and tags are searched in ascending order.
         batch.clear();
-        let mut bound = match key {
-            Some(key) => LowerBound {
-                hash: truncated(key.hash),
-                key: Some(key.bytes),
-                inclusive: false,
-            },
-            None => LowerBound::all_from(0),
-        };
+        let mut bound = LowerBound::of_step(key);
         // The first leaf tells whether the key is present. If it has no entry after the key, the
         // following leaves are searched from their first hashes on, until one has an entry.
         let (mut is_present, mut passed) = (false, 0);
@@ -484,6 +478,19 @@ impl<R: KeyRule> Unique for HashOrder<R> {
                     return is_present;
                 }
             }
+        }
+    }
+
+    fn try_step(
+        &self,
+        guard: &Guard,
+        key: Option<Key<'_>>,
+        direction: Direction,
+        entry: &mut StepEntry,
+    ) -> Option<Stepped> {
+        match direction {
+            Direction::Forward => self.try_step_in_leaf(guard, LowerBound::of_step(key), entry),
+            Direction::Backward => None,
         }
     }
 

@@ -16,7 +16,7 @@
 //! restarts from step 1. It handles all keys and objects, and retries until the version is
 //! unchanged.
 
-use super::successor::{LowerBound, Successor};
+use super::successor::LowerBound;
 use super::HashOrder;
 use crate::hash::bucket::Home;
 use crate::hash::hit::Hit;
@@ -28,7 +28,7 @@ use crate::hash::shape::truncated;
 use crate::hint::Hint;
 use crate::seqlock::words::Torn;
 use crate::sync::Backoff;
-use crate::{Batch, Key, Lookup, Seen, SHORT_VALUE};
+use crate::{Batch, Key, Lookup, Seen, StepEntry, Stepped, SHORT_VALUE};
 use crossbeam_epoch::Guard;
 
 /// Where a key belongs, after step 1: the leaf isn't locked.
@@ -47,7 +47,7 @@ pub(super) struct Validated<T> {
 
 /// The result of searching a leaf for the entry after a bound.
 pub(super) struct LeafStep {
-    pub(super) next: Successor,
+    pub(super) next: Stepped,
     /// The first hash after the leaf's range; `None` for the last leaf.
     pub(super) end: Option<u64>,
 }
@@ -314,6 +314,34 @@ impl<R: KeyRule> HashOrder<R> {
             (first, leaf) = (next, self.trie.find(next, guard));
         }
         Some(leaf)
+    }
+
+    /// Makes one attempt to copy the first entry after the bound. `None` if it is undecided: the
+    /// leaf is being changed, or the entry, if there is one, is in a later leaf.
+    #[inline(always)]
+    pub(super) fn try_step_in_leaf(
+        &self,
+        guard: &Guard,
+        bound: LowerBound<'_>,
+        entry: &mut StepEntry,
+    ) -> Option<Stepped> {
+        // (1) Find the leaf.
+        let leaf = self.trie.find(bound.hash, guard);
+        let home = leaf.home(bound.hash);
+        leaf.prefetch(&home);
+        // (2) Load the version.
+        let view = leaf.read().ok()?;
+        // (3) to (5) `next_copied` validates the version before it returns.
+        let next = view
+            .next_copied(bound, &home, &self.keys, entry)
+            .ok()
+            .filter(|next| next.found || leaf.shape().end_hash(bound.hash).is_none())?;
+        entry.seen = Some(Seen {
+            index: self.shared.number.0,
+            version: view.version(),
+            from_edge: bound.key.is_none(),
+        });
+        Some(next)
     }
 
     /// Copies the first entry after the bound to the empty batch, if there is one in the bound's

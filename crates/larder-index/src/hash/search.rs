@@ -138,6 +138,15 @@ fn search_wide_bucket(bucket: Bucket<'_>, unit_shift: u32, tag: u64, key: &[u8])
     search_bucket::<true>(bucket, unit_shift, tag, key)
 }
 
+/// Whether the object at `at`, in a bucket with a one-byte unit, has a key that the fast search
+/// handles.
+#[inline(always)]
+pub(super) fn begins_with(bucket: Bucket<'_>, at: usize, key: &[u8]) -> bool {
+    let ignored_bits = 8usize.saturating_sub(key.len()) * 8;
+    (bucket.load(at) ^ words::first(key)) << ignored_bits == 0
+        && (key.len() <= 8 || rest_is_equal(bucket, at, key))
+}
+
 /// Whether the bytes at `at` equal a key of more than eight bytes, given that the first eight are
 /// equal.
 #[inline]

@@ -27,15 +27,16 @@
 //! When not to use it: for more than one or two entries. A scan copies a bucket once for all of its
 //! entries.
 
-use crate::hash::bucket::{self, Bucket};
+use crate::hash::bucket::{self, Bucket, Home};
 use crate::hash::key_rule::{KeyProperties, KeyRule};
 use crate::hash::leaf::HashView;
+use crate::hash::search::begins_with;
 use crate::hash::shape::*;
-use crate::hash::tags::{least_tag, with_tags, TagRange, TAGS};
+use crate::hash::tags::{least_tag, only_tag, with_tags, LeastTag, OnlyTag, TagRange, TAGS};
 use crate::outside::Handle;
 use crate::seqlock::words::Torn;
 use crate::traits::BatchEntry;
-use crate::Batch;
+use crate::{Batch, Key, StepEntry, Stepped};
 use std::num::NonZeroU64;
 use std::ops::Range;
 
@@ -59,6 +60,19 @@ impl LowerBound<'_> {
         }
     }
 
+    /// The bound of a step from a key, or from the edge.
+    #[inline(always)]
+    pub(crate) fn of_step<'a>(key: Option<Key<'a>>) -> LowerBound<'a> {
+        match key {
+            Some(key) => LowerBound {
+                hash: truncated(key.hash),
+                key: Some(key.bytes),
+                inclusive: false,
+            },
+            None => LowerBound::all_from(0),
+        }
+    }
+
     /// Whether an entry with this hash and key is after the bound.
     fn is_before(&self, hash: u64, key: &[u8]) -> bool {
         match self.key {
@@ -69,13 +83,11 @@ impl LowerBound<'_> {
     }
 }
 
-/// What [`HashView::next`] found.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Successor {
-    /// Whether the bound's own key is present.
-    pub(crate) is_present: bool,
-    /// Whether the leaf has an entry after the bound. It is in the batch.
-    pub(crate) found: bool,
+/// What was found of the bound's own entry.
+struct OwnEntry {
+    is_present: bool,
+    /// Its slot entry, if it is in its home bucket; otherwise 0.
+    slot: usize,
 }
 
 /// The search for the least position of a home.
@@ -182,18 +194,93 @@ impl<'g> HashView<'g> {
         bound: LowerBound<'_>,
         keys: &KeyProperties<R>,
         batch: &mut Batch<'g>,
-    ) -> Result<Successor, Torn> {
-        let home = self.leaf.home(bound.hash);
+    ) -> Result<Stepped, Torn> {
+        let OwnEntry { is_present, slot } = self.own(bound, &self.leaf.home(bound.hash), keys)?;
+        let found = self.next_but(slot, bound, keys, batch)?;
+        Ok(Stepped { is_present, found })
+    }
+
+    /// Like `next`, with a copy of a single entry. `home` is that of the bound.
+    #[inline(always)]
+    pub(crate) fn next_copied<R: KeyRule>(
+        self,
+        bound: LowerBound<'_>,
+        home: &Home<'g>,
+        keys: &KeyProperties<R>,
+        entry: &mut StepEntry,
+    ) -> Result<Stepped, Torn> {
+        entry.bytes.clear();
+        let scratch = &mut entry.bytes;
+        let (is_present, found) = match self.only_entry(bound.key, home, keys) {
+            // One pass over the tags has found both the bound's own entry and the next one.
+            Some(OnlyTag { slot, next }) => {
+                let search = self.search_after(bound, slot);
+                (true, self.settle(home.bucket, search, next, keys, scratch)?)
+            }
+            None => {
+                let OwnEntry { is_present, slot } = self.own(bound, home, keys)?;
+                let search = self.search_after(bound, slot);
+                let found = self.least_of_home(home.bucket, search, keys, scratch)?;
+                (is_present, found)
+            }
+        };
+        let found = match found {
+            None => self.least_after(self.leaf.number(home.bucket), keys, scratch)?,
+            found => found,
+        };
+        match found {
+            Some(one) => self.copy(one, keys, entry)?,
+            None => self.confirm()?,
+        }
+        let found = found.is_some();
+        Ok(Stepped { is_present, found })
+    }
+
+    /// The entry of a key that the fast search handles, if it is the only one at home with its tag.
+    #[inline(always)]
+    fn only_entry<R: KeyRule>(
+        &self,
+        key: Option<&[u8]>,
+        home: &Home<'g>,
+        keys: &KeyProperties<R>,
+    ) -> Option<OnlyTag> {
+        let key = key.filter(|key| keys.is_short(key) && self.leaf.class() <= UNIT_CLASS)?;
+        let only = only_tag(home.bucket, home.tag)?;
+        let bits = bucket::slot_entry(home.bucket, only.slot);
+        let is_inside = bits & usize::from(OUTSIDE) == 0;
+        let at = bucket::object_offset(bits, 0);
+        (is_inside && begins_with(home.bucket, at, key)).then_some(only)
+    }
+
+    /// The search for the first entry after a bound, in its home. `own` is that of `next_but`.
+    #[inline(always)]
+    fn search_after<'b>(&self, bound: LowerBound<'b>, own: usize) -> HomeSearch<'b> {
+        let Probe { home, tag } = self.leaf.shape().probe(bound.hash);
+        HomeSearch {
+            home,
+            from: tag,
+            bound: Some(bound),
+            own,
+        }
+    }
+
+    /// Searches for the bound's own entry.
+    #[inline(always)]
+    fn own<R: KeyRule>(
+        self,
+        bound: LowerBound<'_>,
+        home: &Home<'g>,
+        keys: &KeyProperties<R>,
+    ) -> Result<OwnEntry, Torn> {
         let hit = match bound.key {
-            Some(key) => self.find(bound.hash, &home, key, keys.form(key))?,
+            Some(key) => self.find(bound.hash, home, key, keys.form(key))?,
             None => None,
         };
-        // Note whether the bound's own entry is present, and whether it is in its home bucket.
-        let is_present = hit.is_some();
         let at_home = hit.filter(|hit| hit.bucket.address() == home.bucket.address());
-        let own = at_home.map_or(0, |hit| hit.slot);
-        let found = self.next_but(own, bound, keys, batch)?;
-        Ok(Successor { is_present, found })
+        Ok(OwnEntry {
+            is_present: hit.is_some(),
+            slot: at_home.map_or(0, |hit| hit.slot),
+        })
     }
 
     /// Like `next`, for any position. `own` is the slot entry of the position's own entry, if that
@@ -206,31 +293,7 @@ impl<'g> HashView<'g> {
         keys: &KeyProperties<R>,
         batch: &mut Batch<'g>,
     ) -> Result<bool, Torn> {
-        // The bound's hash is in the leaf's range, so entries after the bound have the same home
-        // or a later one.
-        let shape = self.leaf.shape();
-        let Probe { home: first, tag } = shape.probe(bound.hash);
-        let mut search = HomeSearch {
-            home: first,
-            from: tag,
-            bound: Some(bound),
-            own,
-        };
-        let found = loop {
-            // (1) to (3) Search a home. Skip one without entries and without overflow bits.
-            let bucket = self.leaf.bucket(search.home);
-            let found = match bucket.word(0) & 0xFFFF {
-                0 => None,
-                _ => self.least_of_home(bucket, search, keys, batch)?,
-            };
-            // (4) Homes are in the order of hashes, so the first one with an entry has the
-            // successor.
-            let next = search.home + 1;
-            if found.is_some() || next == shape.buckets as usize {
-                break found;
-            }
-            search = HomeSearch::all(next);
-        };
+        let found = self.successor(own, bound, keys, &mut batch.bytes)?;
         // Validate the version, whether there is an entry or not. `give` does so before it measures
         // the key.
         match found {
@@ -240,20 +303,77 @@ impl<'g> HashView<'g> {
         Ok(found.is_some())
     }
 
+    /// The first entry of this leaf that is after the bound. It isn't validated. `own` is that of
+    /// `next_but`. Keys are copied after the bytes of `scratch`, where they must be compared.
+    #[inline(always)]
+    fn successor<R: KeyRule>(
+        &self,
+        own: usize,
+        bound: LowerBound<'_>,
+        keys: &KeyProperties<R>,
+        scratch: &mut Vec<u8>,
+    ) -> Result<Option<Candidate>, Torn> {
+        // The bound's hash is in the leaf's range, so entries after the bound have the same home
+        // or a later one.
+        let search = self.search_after(bound, own);
+        let bucket = self.leaf.bucket(search.home);
+        match self.least_of_home(bucket, search, keys, scratch)? {
+            None => self.least_after(search.home, keys, scratch),
+            found => Ok(found),
+        }
+    }
+
+    /// Step 4: the first entry of the homes after this one.
+    #[inline(never)]
+    fn least_after<R: KeyRule>(
+        &self,
+        home: usize,
+        keys: &KeyProperties<R>,
+        scratch: &mut Vec<u8>,
+    ) -> Result<Option<Candidate>, Torn> {
+        // Homes are in the order of hashes, so the first one with an entry has the successor.
+        for home in home + 1..self.leaf.shape().buckets as usize {
+            let bucket = self.leaf.bucket(home);
+            let found = self.least_of_home(bucket, HomeSearch::all(home), keys, scratch)?;
+            if found.is_some() {
+                return Ok(found);
+            }
+        }
+        Ok(None)
+    }
+
     /// Steps 1 to 3: the wanted entry with the least position of a home, which is this bucket.
-    #[inline]
+    #[inline(never)]
     fn least_of_home<R: KeyRule>(
         &self,
         bucket: Bucket<'g>,
         search: HomeSearch<'_>,
         keys: &KeyProperties<R>,
-        batch: &mut Batch<'g>,
+        scratch: &mut Vec<u8>,
     ) -> Result<Option<Candidate>, Torn> {
+        // Skip a home without entries and without overflow bits.
+        if bucket.word(0) & 0xFFFF == 0 {
+            return Ok(None);
+        }
         // (1) Find the least tag.
-        let best = match least_tag(bucket, search.from, search.own) {
+        let least = least_tag(bucket, search.from, search.own);
+        self.settle(bucket, search, least, keys, scratch)
+    }
+
+    /// Steps 2 and 3, given the least tag.
+    #[inline(always)]
+    fn settle<R: KeyRule>(
+        &self,
+        bucket: Bucket<'g>,
+        search: HomeSearch<'_>,
+        least: Option<LeastTag>,
+        keys: &KeyProperties<R>,
+        scratch: &mut Vec<u8>,
+    ) -> Result<Option<Candidate>, Torn> {
+        let best = match least {
             // (2) Hashes and keys decide.
             Some(least) if least.is_shared || search.is_bound_tag(least.tag) => {
-                self.with_equal_tags(bucket, search, least.tag, keys, batch)?
+                self.with_equal_tags(bucket, search, least.tag, keys, scratch)?
             }
             // Mostly no key has to be read.
             least => least.map(|least| Candidate::new(search.home, least.slot, least.tag)),
@@ -263,7 +383,7 @@ impl<'g> HashView<'g> {
         if overflow_bits(bucket.word(0)) & eighths(search.from, last_tag(best)) == 0 {
             return Ok(best);
         }
-        self.among_displaced(search, best, keys, batch)
+        self.among_displaced(search, best, keys, scratch)
     }
 
     /// The slow path of step 2: the least position at home in a bucket, given the least tag, which
@@ -276,10 +396,10 @@ impl<'g> HashView<'g> {
         search: HomeSearch<'_>,
         mut tag: u8,
         keys: &KeyProperties<R>,
-        batch: &mut Batch<'g>,
+        scratch: &mut Vec<u8>,
     ) -> Result<Option<Candidate>, Torn> {
         loop {
-            if let Some(slot) = self.least_with_tag(bucket, search, tag, keys, batch)? {
+            if let Some(slot) = self.least_with_tag(bucket, search, tag, keys, scratch)? {
                 return Ok(Some(Candidate::new(search.home, slot, tag)));
             }
             // All with the bound's tag are before the bound.
@@ -301,10 +421,10 @@ impl<'g> HashView<'g> {
         search: HomeSearch<'_>,
         tag: u8,
         keys: &KeyProperties<R>,
-        batch: &mut Batch<'g>,
+        scratch: &mut Vec<u8>,
     ) -> Result<Option<usize>, Torn> {
-        // Copy the keys after the batch's bytes, which serve as a scratch buffer here.
-        let from = batch.bytes.len();
+        // Copy the keys after the bytes of `scratch`.
+        let from = scratch.len();
         let mut best: Option<(CopiedPosition, usize)> = None;
         let tags = TagRange {
             from: tag,
@@ -314,12 +434,8 @@ impl<'g> HashView<'g> {
         // The bound's own entry isn't wanted.
         for slot in with_tags(bucket, tags).filter(|&slot| slot != search.own) {
             // Copy the key, and compute its hash: slot entries only have the tag.
-            let one = self.position(
-                Candidate::new(search.home, slot, tag),
-                keys,
-                &mut batch.bytes,
-            )?;
-            let bytes = &batch.bytes;
+            let one = self.position(Candidate::new(search.home, slot, tag), keys, scratch)?;
+            let bytes = &*scratch;
             let is_less = |best: &CopiedPosition| one.parts(bytes) < best.parts(bytes);
             let (hash, key) = one.parts(bytes);
             // Keep it if it is after the bound, and before the best one so far.
@@ -329,7 +445,7 @@ impl<'g> HashView<'g> {
                 best = Some((one, slot));
             }
         }
-        batch.bytes.truncate(from);
+        scratch.truncate(from);
         Ok(best.map(|(_, slot)| slot))
     }
 
@@ -341,7 +457,7 @@ impl<'g> HashView<'g> {
         search: HomeSearch<'_>,
         mut best: Option<Candidate>,
         keys: &KeyProperties<R>,
-        batch: &mut Batch<'g>,
+        scratch: &mut Vec<u8>,
     ) -> Result<Option<Candidate>, Torn> {
         let (shape, home) = (self.leaf.shape(), search.home);
         let overflow = |bucket| overflow_bits(self.leaf.bucket(bucket).word(0));
@@ -372,7 +488,7 @@ impl<'g> HashView<'g> {
                 let is_less = best.is_none_or(|best| tag < best.tag());
                 best = match belongs && is_less && !search.is_bound_tag(tag) {
                     true => Some(one),
-                    false => self.better(one, search, best, keys, batch)?,
+                    false => self.better(one, search, best, keys, scratch)?,
                 };
             }
             // An entry of this home can only lie further on if its eighth has overflowed all
@@ -395,23 +511,23 @@ impl<'g> HashView<'g> {
         search: HomeSearch<'_>,
         best: Option<Candidate>,
         keys: &KeyProperties<R>,
-        batch: &mut Batch<'g>,
+        scratch: &mut Vec<u8>,
     ) -> Result<Option<Candidate>, Torn> {
-        // Copy the keys after the batch's bytes, which serve as a scratch buffer here.
-        let from = batch.bytes.len();
-        let position = self.position(one, keys, &mut batch.bytes)?;
-        let (hash, key) = position.parts(&batch.bytes);
+        // Copy the keys after the bytes of `scratch`.
+        let from = scratch.len();
+        let position = self.position(one, keys, scratch)?;
+        let (hash, key) = position.parts(scratch);
         let belongs = self.leaf.shape().probe(hash).home == search.home
             && search.bound.is_none_or(|bound| bound.is_before(hash, key));
         // If the tags are equal, hashes and keys decide. Otherwise `one` has the lesser tag.
         let less = match best {
             Some(best) if belongs && best.tag() == one.tag() => {
-                let best = self.position(best, keys, &mut batch.bytes)?;
-                position.parts(&batch.bytes) < best.parts(&batch.bytes)
+                let best = self.position(best, keys, scratch)?;
+                position.parts(scratch) < best.parts(scratch)
             }
             _ => belongs,
         };
-        batch.bytes.truncate(from);
+        scratch.truncate(from);
         Ok(if less { Some(one) } else { best })
     }
 
@@ -457,6 +573,29 @@ impl<'g> HashView<'g> {
         let key = keys.key_in(&batch.bytes);
         let entry = BatchEntry::copied(key.start, key.end, batch.bytes.len());
         batch.entries.push(entry);
+        Ok(())
+    }
+
+    /// Copies an entry. The bytes of `entry` are empty.
+    #[inline(always)]
+    fn copy<R: KeyRule>(
+        &self,
+        one: Candidate,
+        keys: &KeyProperties<R>,
+        entry: &mut StepEntry,
+    ) -> Result<(), Torn> {
+        if let Some(handle) = self.copy_body(one, &mut entry.bytes) {
+            return self.copy_object(handle, entry);
+        }
+        self.confirm()?;
+        entry.set(keys.key_in(&entry.bytes), entry.bytes.len());
+        Ok(())
+    }
+
+    #[inline(never)]
+    fn copy_object(&self, handle: Handle, entry: &mut StepEntry) -> Result<(), Torn> {
+        let object = self.object(handle)?;
+        entry.copy(object.position(), object.value(), entry.value_limit());
         Ok(())
     }
 

@@ -14,6 +14,9 @@
 //! 3. Reduce the eight columns to one. If the two ranks that are left have the same distance,
 //!    several entries have the least tag.
 //!
+//! A search that also looks for the entry of a key needs the three least ranks: those of the entry
+//! and of the next one, and whether the next one's tag is shared.
+//!
 //! Differences from a loop over the slot entries: no branch depends on a tag, and a step takes
 //! about as many instructions for eight slot entries as for one.
 
@@ -106,6 +109,74 @@ fn least<E: Eight>(bucket: Bucket<'_>, low: u8, except: usize) -> Option<LeastTa
     })
 }
 
+/// The only entry at home with a tag, and what follows it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct OnlyTag {
+    /// The number of its slot entry.
+    pub(super) slot: usize,
+    /// The least tag among those that are greater.
+    pub(super) next: Option<LeastTag>,
+}
+
+/// The entry with this tag that is at home in a bucket, and the least tag after it. `None` if there
+/// is no such entry, or if there are several.
+#[inline(always)]
+pub(super) fn only_tag(bucket: Bucket<'_>, tag: u8) -> Option<OnlyTag> {
+    only::<Vector>(bucket, tag)
+}
+
+#[inline(always)]
+fn only<E: Eight>(bucket: Bucket<'_>, tag: u8) -> Option<OnlyTag> {
+    let (pairs, n) = slot_entries(bucket, DISPLACED);
+    let (lows, distance) = (E::splat(u16::from(tag) << 8), E::splat(DISTANCE));
+    let last = E::splat(n as u16);
+    let mut numbers = E::words(NUMBERS);
+    let mut least = [E::splat(NONE); 3];
+    for pair in pairs {
+        // (1) As in `least`.
+        let distances = E::words(pair).and(distance).minus(lows).and(distance);
+        let ranks = distances.or(numbers).or(numbers.exceeds(last));
+        // (2)
+        least = with_rank(least, ranks);
+        numbers = numbers.plus(E::splat(8));
+    }
+    // (3) The ranks of the upper half are ascending, too.
+    for columns in [Columns::Eight, Columns::Four, Columns::Two] {
+        let [first, second, third] = least.map(|ranks| ranks.upper_half(columns));
+        least = with_rank(least, first);
+        let greater = least[1].max(second);
+        least = [
+            least[0],
+            least[1].min(second),
+            least[2].min(greater).min(third),
+        ];
+    }
+    let [first, second, third] = least.map(E::first);
+    if first >> 8 != 0 || second >> 8 == 0 {
+        return None;
+    }
+    let distance = (second >> 8) as u8;
+    Some(OnlyTag {
+        slot: usize::from(first & 0xFF),
+        next: (distance < TAGS - tag).then_some(LeastTag {
+            tag: tag + distance,
+            slot: usize::from(second & 0xFF),
+            is_shared: third >> 8 == second >> 8,
+        }),
+    })
+}
+
+/// The three least ranks of each column, given those before, and another one.
+#[inline(always)]
+fn with_rank<E: Eight>([first, second, third]: [E; 3], rank: E) -> [E; 3] {
+    let greater = first.max(rank);
+    [
+        first.min(rank),
+        second.min(greater),
+        third.min(second.max(greater)),
+    ]
+}
+
 /// The numbers of a bucket's slot entries with these tags, in ascending order.
 #[inline]
 pub(super) fn with_tags(
@@ -170,6 +241,15 @@ mod tests {
         })
     }
 
+    /// The same as `only_tag`, entry by entry.
+    fn only_one_by_one(slots: &[u16], tag: u8) -> Option<OnlyTag> {
+        let first = one_by_one(slots, tag, 0)?;
+        (first.tag == tag && !first.is_shared).then(|| OnlyTag {
+            slot: first.slot,
+            next: one_by_one(slots, tag, first.slot),
+        })
+    }
+
     #[test]
     fn tags_are_those_found_one_by_one() {
         let mut random = 1u64;
@@ -206,6 +286,14 @@ mod tests {
             let (low, except) = ((next() % 65) as u8, usize::from(next() % 34));
             let expect = one_by_one(&slots, low, except);
             with_words(&words, |bucket| {
+                assert_eq!(
+                    only_tag(bucket, tags.from),
+                    only_one_by_one(&slots, tags.from)
+                );
+                assert_eq!(
+                    only::<Portable>(bucket, tags.from),
+                    only_one_by_one(&slots, tags.from)
+                );
                 assert_eq!(least_tag(bucket, low, except), expect);
                 assert_eq!(least::<Portable>(bucket, low, except), expect);
                 assert_eq!(with_tags(bucket, tags).collect::<Vec<_>>(), slots_with);

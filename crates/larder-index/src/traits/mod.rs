@@ -35,6 +35,7 @@ mod lend;
 mod lookup;
 mod multi;
 mod stats;
+mod step;
 mod unique;
 mod write;
 
@@ -46,6 +47,7 @@ pub use key::{Direction, Key, Start};
 pub use lookup::{Lookup, ShortValues, MAX_KEYS_PER_LOOKUP, SHORT_VALUE};
 pub use multi::{MarkedObjectsUpdater, Multi, ObjectHash, Objects};
 pub use stats::Stats;
+pub use step::{StepEntry, Stepped};
 pub(crate) use unique::step_by_scan;
 pub use unique::{put_by_update, Unique};
 pub(crate) use write::Part;

@@ -1,6 +1,6 @@
 //! The trait of an index with any number of values per key.
 
-use super::{Batch, Container, Direction, Key, Seen, Start};
+use super::{Batch, Container, Direction, Key, Seen, Start, StepEntry, Stepped};
 use crate::scratch::with_scratch;
 use crate::values::Values;
 use crossbeam_epoch::Guard;
@@ -148,6 +148,17 @@ pub trait Multi: Container {
     /// like `Unique::step`, forward.
     fn step<'g>(&'g self, guard: &'g Guard, key: Option<Key<'_>>, batch: &mut Batch<'g>) -> bool {
         step_keys_by_scan(self, guard, key, batch)
+    }
+
+    /// Like `Unique::try_step`, to the first entry of the next key.
+    fn try_step(
+        &self,
+        guard: &Guard,
+        key: Option<Key<'_>>,
+        entry: &mut StepEntry,
+    ) -> Option<Stepped> {
+        let _ = (guard, key, entry);
+        None
     }
 
     /// Like `Unique::is_unchanged`, but only for the keys of a batch: their objects may have

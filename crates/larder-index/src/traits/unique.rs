@@ -2,7 +2,7 @@
 
 use super::{
     Batch, Change, Container, Direction, Key, Lookup, MarkedUpdater, Predicate, Preparation,
-    Previous, Seen, ShortValues, Start, Updater, SHORT_VALUE,
+    Previous, Seen, ShortValues, Start, StepEntry, Stepped, Updater, SHORT_VALUE,
 };
 use crate::hint::Hint;
 use crate::ranked::Ranked;
@@ -322,6 +322,20 @@ pub trait Unique: Container {
         batch: &mut Batch<'g>,
     ) -> bool {
         step_by_scan(self, guard, key, direction, batch)
+    }
+
+    /// Makes one attempt at what `step` does, and copies the next entry to `entry`. `None` if the
+    /// index can't tell without further attempts, or without a look at another leaf. The content of
+    /// `entry` is unspecified if there is no next entry.
+    fn try_step(
+        &self,
+        guard: &Guard,
+        key: Option<Key<'_>>,
+        direction: Direction,
+        entry: &mut StepEntry,
+    ) -> Option<Stepped> {
+        let _ = (guard, key, direction, entry);
+        None
     }
 
     /// Fills `batch`, which is cleared first, with a sample of the entries, in any order: about as

@@ -89,15 +89,19 @@ fn to_key(call: &Call<'_>, from_key: bool, direction: Direction) -> Reply {
             }
         };
         // A key that is an immediate is recognized by its word, which is always the same.
-        let number = if from_key { call.args[1] as u64 } else { 0 };
-        if from_key && layout::is_immediate(call.args[1]) && local.has_shown(number) {
+        let number = match from_key && layout::is_immediate(call.args[1]) {
+            true => call.args[1] as u64,
+            false => 0,
+        };
+        if number != 0 && local.has_shown(number) {
             let stepped = table.step_on(local, lazy_caller_id(call), number, direction, &mut visit);
             if stepped.is_some() {
                 return Ok(found);
             }
         }
         step(call, table, local, from_key, |local, key| {
-            table.step_to_key(local, lazy_caller_id(call), key, direction, &mut visit)
+            let who = lazy_caller_id(call);
+            table.step_to_key(local, who, key, number, direction, &mut visit)
         })?;
         Ok(found)
     })

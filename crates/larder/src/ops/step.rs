@@ -19,8 +19,11 @@ use crate::local::{with_local, Local};
 use crate::read_ahead::{Cursors, NextEntry, ReadAhead, StepFrom};
 use crate::stored::{Stored, StoredKey};
 use crate::table::EngineTable;
-use larder_index::{seen_after_removal_of, seen_after_removals, Batch, Direction, Key, Start};
+use larder_index::{
+    seen_after_removal_of, seen_after_removals, Batch, Direction, Key, Start, Stepped,
+};
 use larder_term::TermRef;
+use smallvec::SmallVec;
 
 impl EngineTable {
     /// Calls `visit` with the first key. Returns `false` if the table is empty.
@@ -88,12 +91,13 @@ impl EngineTable {
             visit(key.term());
             0
         };
-        with_local(|local| self.step_to_key(local, who, from, direction, visit))
+        with_local(|local| self.step_to_key(local, who, from, 0, direction, visit))
     }
 
     /// Takes one step, for hosts: from a key, or from the edge if there is none, to the next key in
     /// a direction. Calls `visit` with that key. `visit` returns a number that stands for the key
-    /// for ever, or 0 for none: see [`Local::has_shown`].
+    /// for ever, or 0 for none: see [`Local::has_shown`]. `number` is that of the key `from`, or 0
+    /// if it has none.
     ///
     /// # Errors
     /// `NoTable`, `Access`, `Busy`; `BadKey` as `next`.
@@ -103,11 +107,14 @@ impl EngineTable {
         local: &mut Local,
         who: impl Who,
         from: Option<&[u8]>,
+        number: u64,
         direction: Direction,
         mut visit: impl FnMut(StoredKey<'_>) -> u64,
     ) -> Result<bool, Error> {
+        self.may_read(who)?;
+        let request = self.step_request(from, number, direction, WantedPart::Key);
         let visit = |object: Stored<'_>| visit(object.into_key());
-        self.step_to(local, who, from, direction, WantedPart::Key, visit)
+        self.step_to(local, request, visit)
     }
 
     /// Like `step_to_key`. Calls `visit` with each object under the key.
@@ -123,15 +130,73 @@ impl EngineTable {
         direction: Direction,
         mut visit: impl FnMut(Stored<'_>),
     ) -> Result<bool, Error> {
+        self.may_read(who)?;
+        if !self.kind().is_unique() {
+            let request = self.step_request(from, 0, direction, WantedPart::Key);
+            return self.step_to_all(local, request, visit);
+        }
+        let request = self.step_request(from, 0, direction, WantedPart::Objects);
         let visit = |object: Stored<'_>| {
             visit(object);
             0
         };
-        self.step_to(local, who, from, direction, WantedPart::Objects, visit)
+        self.step_to(local, request, visit)
+    }
+
+    /// A step that a host has asked for.
+    #[inline(always)]
+    fn step_request<'k>(
+        &self,
+        from: Option<&'k [u8]>,
+        number: u64,
+        direction: Direction,
+        wanted: WantedPart,
+    ) -> StepRequest<'k> {
+        StepRequest {
+            from,
+            number,
+            direction: self.scan_direction(direction),
+            wanted,
+            needs_key: !self.kind().is_ordered(),
+            continues: false,
+        }
+    }
+
+    /// Takes a step to the next key of a bag that has objects, and visits all of them.
+    #[inline]
+    fn step_to_all(
+        &self,
+        local: &mut Local,
+        request: StepRequest<'_>,
+        mut visit: impl FnMut(Stored<'_>),
+    ) -> Result<bool, Error> {
+        let mut removed: Option<SmallVec<[u8; 64]>> = None;
+        loop {
+            let mut request = request;
+            if let Some(key) = &removed {
+                (request.from, request.number, request.needs_key) = (Some(&key[..]), 0, false);
+            }
+            let mut key: SmallVec<[u8; 64]> = SmallVec::new();
+            let found = self.step_to(local, request, |object| {
+                key.extend_from_slice(object.index_key());
+                0
+            })?;
+            if !found {
+                return Ok(false);
+            }
+            // The lookup of the key's objects needs the rest of `local`.
+            let guard = local.pin();
+            let op = self.begin(&guard)?;
+            if self.visit_in(local, &op, self.key(&key), &mut visit) > 0 {
+                return Ok(true);
+            }
+            // The key was removed between the step and the lookup. Continue with the next one.
+            removed = Some(key);
+        }
     }
 
     /// Takes a step, and calls `visit` with what is wanted of the next key: one object under it, of
-    /// which only the key may be used, or each object.
+    /// which only the key may be used, or the only object.
     ///
     /// 1. Answer a step that continues the last one from the read-ahead batch, if that is current.
     /// 2. Otherwise ask the index for the entry next to the key. If the step continues the last
@@ -142,27 +207,20 @@ impl EngineTable {
     fn step_to(
         &self,
         local: &mut Local,
-        who: impl Who,
-        from: Option<&[u8]>,
-        direction: Direction,
-        wanted: WantedPart,
+        mut request: StepRequest<'_>,
         mut visit: impl FnMut(Stored<'_>) -> u64,
     ) -> Result<bool, Error> {
-        self.may_read(who)?;
-        let mut request = StepRequest {
-            from,
-            direction: self.scan_direction(direction),
-            wanted,
-            continues: false,
-        };
         // (1) This pins no epoch, and reads no leaf.
         // Only a step that goes on from the last answer of a cursor can be read ahead.
         request.continues = self.choose_cursor(local, &request);
-        if request.continues {
-            if let Some(next) = self.read_ahead(&mut local.read_ahead) {
-                let shown = self.show(next, &mut local.plain, &mut visit);
-                return Ok(note_shown(&mut local.read_ahead, shown));
-            }
+        let next = match request.from {
+            Some(_) if request.continues => self.read_ahead(&mut local.read_ahead),
+            None => self.polled(&mut local.read_ahead, &request),
+            _ => None,
+        };
+        if let Some(next) = next {
+            let shown = self.show(next, &mut local.plain, &mut visit);
+            return Ok(note_shown(&mut local.read_ahead, shown));
         }
         self.look(local, request, &mut visit)
     }
@@ -206,7 +264,11 @@ impl EngineTable {
             }
             return false;
         };
-        let (from, wanted) = (StepFrom::Key(key), request.wanted);
+        // A key that has a number is the last answer only if that was shown as the number.
+        let (from, wanted) = match request.number {
+            0 => (StepFrom::Key(key), request.wanted),
+            number => (StepFrom::Shown(number), request.wanted),
+        };
         let cursor = &local.read_ahead;
         if self.may_answer(cursor, wanted) && self.continues(cursor, from, request.direction) {
             return true;
@@ -221,12 +283,12 @@ impl EngineTable {
     }
 
     /// Whether a step may be answered from the read-ahead batch: a step to a key always, a step to
-    /// its objects if the batch has them (RA2 and RA3).
+    /// its only object if the batch has it (RA3).
     #[inline(always)]
     fn may_answer(&self, cursor: &ReadAhead, wanted: WantedPart) -> bool {
         match wanted {
             WantedPart::Key => true,
-            WantedPart::Objects => self.kind().is_unique() && cursor.has_objects(),
+            WantedPart::Objects => cursor.has_objects(),
         }
     }
 
@@ -245,6 +307,21 @@ impl EngineTable {
             return None;
         }
         cursor.next(|stamp| self.changes.holds(stamp))
+    }
+
+    /// The entry at the edge, if steps from there have found it again and again, and the table
+    /// hasn't changed.
+    #[inline(always)]
+    fn polled<'l>(
+        &self,
+        cursor: &'l mut ReadAhead,
+        request: &StepRequest<'_>,
+    ) -> Option<NextEntry<'l>> {
+        if self.state.tag() != 0 || !self.may_answer(cursor, request.wanted) {
+            return None;
+        }
+        let holds = |stamp| self.changes.holds(stamp);
+        cursor.polled(self.changes.number(), request.direction, holds)
     }
 
     /// Shows the entry after a key. `None` at the end, otherwise the number that its key was shown
@@ -272,51 +349,96 @@ impl EngineTable {
         request: StepRequest<'_>,
         visit: &mut impl FnMut(Stored<'_>) -> u64,
     ) -> Result<bool, Error> {
-        let StepRequest {
-            from,
-            direction,
-            wanted,
-            continues,
-        } = request;
         let guard = local.pin();
         let op = self.begin(&guard)?;
         // Entries that were read ahead from a bounded table may have expired when they are needed.
         let may_read_ahead = op.store.bounded().is_none();
-        if may_read_ahead {
+        let (mut more, mut stamp) = (0, None);
+        if (request.continues || request.from.is_none()) && may_read_ahead {
             let cursor = &mut local.read_ahead;
-            if let Some(next) = self.unchanged_ahead(&op, cursor, request) {
+            stamp = self.stamp_at_edge(&op, cursor, &request);
+            if let Some(next) = self.unchanged_ahead(&op, cursor, request, stamp) {
                 let shown = self.show(next, &mut local.plain, visit);
                 return Ok(note_shown(&mut local.read_ahead, shown));
             }
+            if request.continues || self.consumes(&op, cursor) {
+                (more, stamp) = self.wanted_ahead(&op, cursor, request.from.is_none());
+            }
         }
-        let continues = match from {
-            Some(_) => continues,
-            None => self.consumes(&op, &mut local.read_ahead),
-        };
-        let (more, stamp) = match continues && may_read_ahead {
-            true => self.wanted_ahead(&op, &mut local.read_ahead, from.is_none()),
-            false => (0, None),
-        };
-        // Read the entries into the cursor's spare batch, so that the last answer stays until there
-        // is another one.
-        let start = from.map(|key| self.key(key));
+        let start = request.from.map(|key| self.key(key));
         // Of a step to a key, the index copies the key and little else. A layer above the index
         // (bounds, versions) may need the whole values.
-        let heads = wanted == WantedPart::Key
+        let heads = request.wanted == WantedPart::Key
             && op.store.is_bare()
             && !local.read_ahead.needs_values(self.changes.number());
+        if more > 0 {
+            return self.look_far(&op, local, request, (start, heads), (more, stamp), visit);
+        }
+        // (3) Read one entry.
+        let (table, last) = (self.changes.number(), local.read_ahead.last_edge());
+        local.read_ahead.begin_alone(heads);
+        let entry = &mut local.read_ahead.alone;
+        let stepped = (op.store.index).try_step(op.guard, start, request.direction, entry);
+        let Some(Stepped { is_present, found }) = stepped else {
+            return self.look_far(&op, local, request, (start, heads), (0, None), visit);
+        };
+        if let (Some(key), false, true) = (start, is_present, request.needs_key) {
+            self.check_deleted(&op, key)?;
+        }
+        if !found {
+            return Ok(false);
+        }
+        let next = NextEntry::Entry(entry.key(), entry.value());
+        if heads && next.lacks_key() {
+            return self.look_again(local, request, visit);
+        }
+        let shown = self.show(next, &mut local.plain, visit);
+        match start {
+            Some(_) => local.read_ahead.keep_alone(table, request.direction),
+            None => (local.read_ahead).keep_edge(table, request.direction, stamp, last),
+        }
+        Ok(note_shown(&mut local.read_ahead, shown))
+    }
+
+    /// (3) Repeats a step to a key with whole values: the key is in the part of the value that was
+    /// cut.
+    #[cold]
+    fn look_again(
+        &self,
+        local: &mut Local,
+        request: StepRequest<'_>,
+        visit: &mut impl FnMut(Stored<'_>) -> u64,
+    ) -> Result<bool, Error> {
+        local.read_ahead.note_exact(self.changes.number());
+        self.look(local, request, visit)
+    }
+
+    /// (3) Takes a step that reads ahead, or that one attempt in a leaf hasn't decided. `heads` is
+    /// a hint of the batch, `more` how many entries to read ahead, and `stamp` their stamp.
+    #[inline(never)]
+    fn look_far(
+        &self,
+        op: &Operation<'_>,
+        local: &mut Local,
+        request: StepRequest<'_>,
+        (start, heads): (Option<Key<'_>>, bool),
+        (more, stamp): (usize, Option<Stamp>),
+        visit: &mut impl FnMut(Stored<'_>) -> u64,
+    ) -> Result<bool, Error> {
+        let StepRequest {
+            from, direction, ..
+        } = request;
+        // Read the entries into the cursor's spare batch, so that the last answer stays until there
+        // is another one.
         local.read_ahead.begin_read(heads, local.is_impatient);
         let is_present = op.go(start, direction, more, &mut local.read_ahead);
         let ReadAhead { spare, .. } = &*local.read_ahead;
         if local.is_impatient && spare.is_empty() && !spare.done && spare.skipped > 0 {
             return Err(Error::Long);
         }
-        // (3) In an ordered_set the key need not be there.
-        if let (Some(key), false, false) = (start, is_present, self.kind().is_ordered()) {
-            self.check_deleted(&op, key)?;
-        }
-        if wanted == WantedPart::Objects && !self.kind().is_unique() {
-            return Ok(self.give_all(&op, local, visit));
+        // In an ordered_set the key need not be there.
+        if let (Some(key), false, true) = (start, is_present, request.needs_key) {
+            self.check_deleted(op, key)?;
         }
         let ReadAhead { spare, .. } = &*local.read_ahead;
         let next = match spare.is_empty() {
@@ -324,9 +446,7 @@ impl EngineTable {
             false => NextEntry::Entry(spare.key(0), spare.value(0)),
         };
         if heads && next.lacks_key() {
-            // The key is in the part of the value that was cut. Repeat the step with whole values.
-            local.read_ahead.note_exact(self.changes.number());
-            return self.look(local, request, visit);
+            return self.look_again(local, request, visit);
         }
         let shown = self.show(next, &mut local.plain, visit);
         if shown.is_some() {
@@ -340,13 +460,30 @@ impl EngineTable {
         Ok(note_shown(&mut local.read_ahead, shown))
     }
 
-    /// The entry that a step shows, if it was read ahead, and its leaf is unchanged.
+    /// Arms the stamp for a step from the edge of a table that is polled.
+    #[inline(always)]
+    fn stamp_at_edge(
+        &self,
+        op: &Operation<'_>,
+        cursor: &mut ReadAhead,
+        request: &StepRequest<'_>,
+    ) -> Option<Stamp> {
+        let wants = request.from.is_none()
+            && cursor.wants_stamp_at_edge(self.changes.number(), request.direction);
+        // As in `wanted_ahead`, only for the current store.
+        let stamp = wants.then(|| self.changes.arm());
+        stamp.filter(|_| self.state.holds(op.state, op.guard))
+    }
+
+    /// The entry that a step shows, if it was read ahead, and its leaf is unchanged. `stamp` is one
+    /// that was armed before, for an entry at the edge.
     #[inline(always)]
     fn unchanged_ahead<'l>(
         &self,
         op: &Operation<'_>,
         cursor: &'l mut ReadAhead,
         request: StepRequest<'_>,
+        stamp: Option<Stamp>,
     ) -> Option<NextEntry<'l>> {
         let is_unchanged = |key: Key<'_>, seen| op.store.index.is_unchanged(op.guard, key, seen);
         match request.from {
@@ -354,13 +491,13 @@ impl EngineTable {
             None if self.may_answer(cursor, request.wanted) => {
                 let (first, seen) = cursor.edge(self.changes.number(), |key| self.key(key).hash)?;
                 if cursor.is_polled() && is_unchanged(first, seen) {
-                    return cursor.first(None);
+                    return cursor.first(stamp);
                 }
                 seen_after_removal_of(first, seen)?;
                 // If the next key has a greater hash, no other entry has that of the first one.
                 let next = self.key(cursor.after_edge()?);
                 let now = seen_after_removals(next, seen).filter(|&now| is_unchanged(next, now))?;
-                cursor.first(Some(now))
+                cursor.first_after_removal(now)
             }
             // The table was changed, but maybe not the leaf that was read, or only by this thread,
             // which has removed keys that it has passed. In that case the next entry of the cursor
@@ -463,33 +600,6 @@ impl EngineTable {
             false => Err(Error::BadKey),
         }
     }
-
-    /// Visits all objects of a bag under the key that was read. If it has none any more, those of
-    /// the next key that has some.
-    fn give_all(
-        &self,
-        op: &Operation<'_>,
-        local: &mut Local,
-        visit: &mut impl FnMut(Stored<'_>) -> u64,
-    ) -> bool {
-        loop {
-            // Move the batch out, because the lookup of the key's objects needs the rest of
-            // `local`.
-            let batch = std::mem::take(&mut local.read_ahead.spare);
-            let key = (!batch.is_empty()).then(|| self.key(batch.key(0)));
-            let see = |stored: Stored<'_>| {
-                visit(stored);
-            };
-            let some = key.map(|key| self.visit_in(local, op, key, see) > 0);
-            if some == Some(false) {
-                // The key was removed between the step and the lookup. Continue with the next one.
-                op.go(key, Direction::Forward, 0, &mut local.read_ahead);
-                continue;
-            }
-            local.read_ahead.put_back(batch);
-            return some.is_some();
-        }
-    }
 }
 
 /// A step.
@@ -497,8 +607,12 @@ impl EngineTable {
 struct StepRequest<'k> {
     /// The index key to step from; `None` to step to the first entry.
     from: Option<&'k [u8]>,
+    /// The number that this key would be shown as; 0 if it has none.
+    number: u64,
     direction: Direction,
     wanted: WantedPart,
+    /// Whether the key must be in the table, or must have been deleted since it was fixed.
+    needs_key: bool,
     /// Whether it continues the last step of this thread.
     continues: bool,
 }
