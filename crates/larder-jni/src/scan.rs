@@ -77,8 +77,11 @@ impl Handle {
             node: atoms::NONODE,
         };
         let mut sink = |output: Output<'_>| {
-            if let Output::Object(object) = output {
-                visit(object);
+            match output {
+                Output::Stored(stored) => visit(&stored.view()),
+                Output::Object(object) => visit(object),
+                // A job without a program has no other results.
+                Output::Term(_) | Output::Built(_) => {}
             }
         };
         // The budget is unlimited. Only a scheduler thread of the emulator needs a long job in

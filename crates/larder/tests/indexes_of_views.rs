@@ -95,8 +95,10 @@ impl Pages<'_> {
         loop {
             let budget = &mut Budget::new(units, Duration::from_secs(60));
             let sink = &mut |output: Output<'_>| match output {
+                Output::Stored(object) => found.push(row_of(&object.view())),
                 Output::Object(object) => found.push(row_of(object)),
                 Output::Term(term) => found.push(row_of_term(&Term::from(term))),
+                Output::Built(term) => found.push(row_of_term(&term.to_term())),
             };
             let step = job.step(budget, &Context::none(), sink)?;
             // A slice ends with a batch of keys or a leaf of entries.
@@ -403,8 +405,10 @@ fn pages_may_be_read_in_any_order() -> Result<(), Error> {
         let page = |pages: &Pages<'_>, place: Option<&[u8]>| {
             let (mut job, mut found) = (pages.begin(place)?, Vec::new());
             let sink = &mut |output: Output<'_>| match output {
+                Output::Stored(object) => found.push(row_of(&object.view())),
                 Output::Object(object) => found.push(row_of(object)),
                 Output::Term(term) => found.push(row_of_term(&Term::from(term))),
+                Output::Built(term) => found.push(row_of_term(&term.to_term())),
             };
             let step = job.step(&mut Budget::unlimited(), &Context::none(), sink)?;
             let place = (step == ScanStep::Limit).then(|| job.continuation());

@@ -6,6 +6,7 @@ use kinds::{table, KINDS};
 use larder::api::{Larder, Table};
 use larder::host::{Budget, Direction, Error, Output, ScanStep, Step};
 use larder_matchspec::{Context, Program};
+use larder_term::object::ObjectView;
 use larder_term::{atoms, term, text, Term};
 use larder_testing::sorted;
 use std::time::Duration;
@@ -166,7 +167,8 @@ fn takes_are_selects_that_delete() {
             let mut sink = |output: Output<'_>| {
                 taken.push(match output {
                     Output::Term(term) => Term::from(term),
-                    Output::Object(_) => panic!("a result is a term here"),
+                    Output::Built(term) => term.to_term(),
+                    Output::Object(_) | Output::Stored(_) => panic!("a result is a term here"),
                 });
             };
             let mut budget = Budget::new(20, Duration::from_secs(9));
@@ -254,7 +256,8 @@ fn in_chunks(t: &Table, spec: &str, limit: usize, direction: Direction) -> Vec<T
             let step = job.step(&mut budget, &ctx, &mut |output| {
                 found.push(match output {
                     Output::Term(term) => Term::from(term),
-                    Output::Object(_) => panic!("the body is no '$_'"),
+                    Output::Built(term) => term.to_term(),
+                    Output::Object(_) | Output::Stored(_) => panic!("the body is no '$_'"),
                 });
             });
             match step.unwrap() {
@@ -334,12 +337,14 @@ fn slices_of_a_bag_meet_what_stays_exactly_once() {
                 .select(table.owner(), program.clone(), way, limit)
                 .unwrap();
             loop {
+                let mut add = |object: &ObjectView<'_>| {
+                    let number = object.element(2).unwrap();
+                    found.push(format!("{{{},{number}}}", object.key()));
+                };
                 let mut sink = |output: Output<'_>| match output {
-                    Output::Object(object) => {
-                        let number = object.element(2).unwrap();
-                        found.push(format!("{{{},{number}}}", object.key()));
-                    }
-                    Output::Term(_) => panic!("the body is '$_'"),
+                    Output::Stored(object) => add(&object.view()),
+                    Output::Object(object) => add(object),
+                    Output::Term(_) | Output::Built(_) => panic!("the body is '$_'"),
                 };
                 let mut budget = Budget::new(units, Duration::from_secs(9));
                 match select
@@ -404,7 +409,8 @@ fn slices_without_order_meet_what_stays_exactly_once() {
                 open.0 = open.0 && {
                     let mut sink = |output: Output<'_>| match output {
                         Output::Term(term) => found.push(Term::from(term)),
-                        Output::Object(_) => panic!("the body is no '$_'"),
+                        Output::Built(term) => found.push(term.to_term()),
+                        Output::Object(_) | Output::Stored(_) => panic!("the body is no '$_'"),
                     };
                     let step = select.step(&mut budget(), &Context::none(), &mut sink);
                     step.unwrap() == ScanStep::More
