@@ -199,6 +199,29 @@ impl<'s> BuiltTerm<'_, 's> {
         }))
     }
 
+    /// The bytes of the part that was given last, and those of the next parts, as long as they are
+    /// the elements after it and are binaries or have a fixed length. So a host that shares memory
+    /// between binaries finds those of the result, and no others of the row.
+    pub fn with_next(&self, run: TermRun<'s>) -> &'s [u8] {
+        let bytes = run.0;
+        let mut end = larder_term::skip(bytes);
+        let Some(mut position) = self.row.position_after(bytes) else {
+            return &bytes[..end];
+        };
+        for part in self.parts {
+            let is_next = matches!(*part, TermPart::Element(next) if next == position);
+            let Some(&tag) = bytes.get(end).filter(|_| is_next) else {
+                break;
+            };
+            if tag != tags::BIN && larder_term::fixed_len(tag) == 0 {
+                break;
+            }
+            end += larder_term::skip(&bytes[end..]);
+            position += 1;
+        }
+        &bytes[..end]
+    }
+
     /// The result in one piece.
     pub fn to_term(&mut self) -> Term {
         Term::from(raw::whole(self.bytes(&mut Vec::new())))
@@ -397,6 +420,51 @@ mod tests {
                 Term::list(elements)
             }
             BuiltPart::Term(run) => Term::from(run.term()),
+        }
+    }
+
+    /// What may be read after a part are the next ones alone.
+    #[test]
+    fn elements_of_the_result_may_be_read_together() {
+        let row: Term = "{1,<<\"two\">>,<<\"three\">>,4,[5],<<\"six\">>}"
+            .parse()
+            .unwrap();
+        let mut packed = larder_term::object::ObjectBuf::new();
+        let form = larder_term::object::KeyForm::Ordered;
+        // The key lies elsewhere.
+        for keypos in [1, 5, 6] {
+            larder_term::object::encode(row.as_ref(), keypos, form, false, &mut packed).unwrap();
+            for (body, together) in [
+                ("{{'$2','$3','$4',x,'$6'}}", 3),
+                ("{{'$2','$4'}}", 1),
+                ("{{'$3','$2'}}", 1),
+                ("{{'$3',x,'$4'}}", 1),
+                ("'$2'", 1),
+            ] {
+                let spec = format!("[{{{{'$1','$2','$3','$4','$5','$6'}},[],[{body}]}}]");
+                let spec: Term = spec.parse().unwrap();
+                let program = Program::compile(spec.as_ref()).unwrap();
+                let (mut bytes, mut scratch) = (Vec::new(), Scratch::new());
+                let view = packed.view(keypos, &mut bytes);
+                let count = |shown: crate::Shown<'_>| {
+                    let crate::Shown::Built(term) = shown else {
+                        panic!("it is built");
+                    };
+                    let part = loop {
+                        if let BuiltPart::Term(part) = term.next_part() {
+                            break part;
+                        }
+                    };
+                    let (mut rest, mut count) = (term.with_next(part), 0);
+                    while !rest.is_empty() {
+                        rest = &rest[larder_term::skip(rest)..];
+                        count += 1;
+                    }
+                    count
+                };
+                let count = program.show(&view, &Context::none(), &mut scratch, count);
+                assert_eq!(count, Some(together), "{keypos} {body}");
+            }
         }
     }
 

@@ -50,7 +50,7 @@ use larder::host::{Stored, StoredKey};
 use larder_matchspec::{BuiltPart, BuiltTerm};
 use larder_term::object::{stored_term, ObjectView};
 use larder_term::tags::*;
-use larder_term::{head, TermRef};
+use larder_term::{fixed_len, head, TermRef};
 use reader::Reader;
 
 /// Decodes a term.
@@ -88,7 +88,13 @@ fn built_parts(
             BuiltPart::Term(run) => {
                 // SAFETY: a `TermRun` begins with a whole term of an encoder's, whose handles are
                 // held while it is borrowed.
-                let input = unsafe { Reader::of(run.bytes()) };
+                let input = unsafe {
+                    Reader::of(match fixed_len(run.bytes()[0]) {
+                        // Of a row, binaries of the result alone share a copy (see `grouped`).
+                        0 => term.with_next(run),
+                        _ => run.bytes(),
+                    })
+                };
                 input.distance(step(heap, input, place, DEPTH))
             }
             // These call each other once for each level of containers, of which there are few.
