@@ -77,11 +77,8 @@ impl Handle {
             node: atoms::NONODE,
         };
         let mut sink = |output: Output<'_>| {
-            match output {
-                Output::Stored(stored) => visit(&stored.view()),
-                Output::Object(object) => visit(object),
-                // A job without a program has no other results.
-                Output::Term(_) | Output::Built(_) => {}
+            if let Output::Object(object) = output {
+                visit(object);
             }
         };
         // The budget is unlimited. Only a scheduler thread of the emulator needs a long job in

@@ -93,8 +93,8 @@ impl DirectBody {
         !matches!(self, DirectBody::NeedsMachine)
     }
 
-    /// The result for a row that matches, and whose plain steps have bound these variables. The body
-    /// isn't one that must be computed.
+    /// The result for a row that matches, and whose plain steps have bound these variables. The
+    /// body isn't one that must be computed.
     #[inline(always)]
     pub(crate) fn find<'r, 's>(
         &'s self,

@@ -77,8 +77,8 @@ fn rows(table: &Arc<larder::host::EngineTable>) -> Vec<Term> {
         .each(table.owner(), larder::Direction::Forward)
         .unwrap();
     job.step(&mut Budget::unlimited(), &context, &mut |output| {
-        if let larder::host::Output::Stored(object) = output {
-            rows.push(Term::build(|enc| object.view().encode(enc)).unwrap());
+        if let larder::host::Output::Object(object) = output {
+            rows.push(Term::build(|enc| object.encode(enc)).unwrap());
         }
     })
     .unwrap();

@@ -52,7 +52,6 @@ fn stays(k: i64) -> bool {
 fn key(output: Output<'_>) -> i64 {
     let term = |term: TermRef<'_>| term.as_int();
     match output {
-        Output::Stored(object) => object.view().element(1).and_then(term),
         Output::Object(object) => object.element(1).and_then(term),
         Output::Term(found) => term(found),
         Output::Built(_) => panic!("the body is '$_'"),

@@ -95,7 +95,6 @@ impl Pages<'_> {
         loop {
             let budget = &mut Budget::new(units, Duration::from_secs(60));
             let sink = &mut |output: Output<'_>| match output {
-                Output::Stored(object) => found.push(row_of(&object.view())),
                 Output::Object(object) => found.push(row_of(object)),
                 Output::Term(term) => found.push(row_of_term(&Term::from(term))),
                 Output::Built(term) => found.push(row_of_term(&term.to_term())),
@@ -405,7 +404,6 @@ fn pages_may_be_read_in_any_order() -> Result<(), Error> {
         let page = |pages: &Pages<'_>, place: Option<&[u8]>| {
             let (mut job, mut found) = (pages.begin(place)?, Vec::new());
             let sink = &mut |output: Output<'_>| match output {
-                Output::Stored(object) => found.push(row_of(&object.view())),
                 Output::Object(object) => found.push(row_of(object)),
                 Output::Term(term) => found.push(row_of_term(&Term::from(term))),
                 Output::Built(term) => found.push(row_of_term(&term.to_term())),

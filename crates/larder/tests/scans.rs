@@ -6,7 +6,6 @@ use kinds::{table, KINDS};
 use larder::api::{Larder, Table};
 use larder::host::{Budget, Direction, Error, Output, ScanStep, Step};
 use larder_matchspec::{Context, Program};
-use larder_term::object::ObjectView;
 use larder_term::{atoms, term, text, Term};
 use larder_testing::sorted;
 use std::time::Duration;
@@ -168,7 +167,7 @@ fn takes_are_selects_that_delete() {
                 taken.push(match output {
                     Output::Term(term) => Term::from(term),
                     Output::Built(term) => term.to_term(),
-                    Output::Object(_) | Output::Stored(_) => panic!("a result is a term here"),
+                    Output::Object(_) => panic!("a result is a term here"),
                 });
             };
             let mut budget = Budget::new(20, Duration::from_secs(9));
@@ -257,7 +256,7 @@ fn in_chunks(t: &Table, spec: &str, limit: usize, direction: Direction) -> Vec<T
                 found.push(match output {
                     Output::Term(term) => Term::from(term),
                     Output::Built(term) => term.to_term(),
-                    Output::Object(_) | Output::Stored(_) => panic!("the body is no '$_'"),
+                    Output::Object(_) => panic!("the body is no '$_'"),
                 });
             });
             match step.unwrap() {
@@ -337,13 +336,11 @@ fn slices_of_a_bag_meet_what_stays_exactly_once() {
                 .select(table.owner(), program.clone(), way, limit)
                 .unwrap();
             loop {
-                let mut add = |object: &ObjectView<'_>| {
-                    let number = object.element(2).unwrap();
-                    found.push(format!("{{{},{number}}}", object.key()));
-                };
                 let mut sink = |output: Output<'_>| match output {
-                    Output::Stored(object) => add(&object.view()),
-                    Output::Object(object) => add(object),
+                    Output::Object(object) => {
+                        let number = object.element(2).unwrap();
+                        found.push(format!("{{{},{number}}}", object.key()));
+                    }
                     Output::Term(_) | Output::Built(_) => panic!("the body is '$_'"),
                 };
                 let mut budget = Budget::new(units, Duration::from_secs(9));
@@ -410,7 +407,7 @@ fn slices_without_order_meet_what_stays_exactly_once() {
                     let mut sink = |output: Output<'_>| match output {
                         Output::Term(term) => found.push(Term::from(term)),
                         Output::Built(term) => found.push(term.to_term()),
-                        Output::Object(_) | Output::Stored(_) => panic!("the body is no '$_'"),
+                        Output::Object(_) => panic!("the body is no '$_'"),
                     };
                     let step = select.step(&mut budget(), &Context::none(), &mut sink);
                     step.unwrap() == ScanStep::More

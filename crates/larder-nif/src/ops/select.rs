@@ -669,11 +669,6 @@ fn word(call: &Call<'_>, output: Output<'_>, bytes: &mut usize) -> Word {
 #[inline]
 fn fill(call: &Call<'_>, output: Output<'_>, slot: Slot, bytes: &mut usize) {
     *bytes += match output {
-        Output::Stored(stored) => {
-            let size = stored.size();
-            decode::found(&call.heap, stored, slot);
-            size
-        }
         Output::Object(object) => {
             decode::object_at(&call.heap, object, slot);
             object.others_bytes().len()

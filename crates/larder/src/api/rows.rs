@@ -168,7 +168,6 @@ impl Rows {
 /// Copies a result to a term of its own.
 pub(super) fn owned(output: Output<'_>) -> Term {
     match output {
-        Output::Stored(stored) => tuple(&stored.view()),
         Output::Object(object) => tuple(object),
         Output::Term(term) => Term::from(term),
         Output::Built(term) => term.to_term(),

@@ -1,14 +1,11 @@
 //! The results of scans, and how a slice of one ends.
 
 use crate::programs::BuiltTerm;
-use crate::stored::Stored;
 use larder_term::object::ObjectView;
 use larder_term::TermRef;
 
 /// One result of a select.
 pub enum Output<'a> {
-    /// The object itself, which isn't opened yet, since the program doesn't look at it.
-    Stored(Stored<'a>),
     /// The object itself.
     Object(&'a ObjectView<'a>),
     /// A term that the program has computed, or that it has as a constant.

@@ -376,11 +376,11 @@ impl SelectJob {
                 verdict,
             } = candidate;
             let Some(matcher) = matcher else {
-                sink(Output::Stored(stored));
+                pass_on(Shown::Object, stored.view(), sink);
                 return true;
             };
             if let Some(Known::Object) = matcher.known(verdict) {
-                sink(Output::Stored(stored));
+                pass_on(Shown::Object, stored.view(), sink);
                 return true;
             }
             let object = stored.view();
@@ -496,12 +496,12 @@ pub(super) fn result_of(
     scratch: &mut Scratch,
     sink: &mut Sink<'_>,
 ) -> bool {
-    let mut show = |shown: Shown<'_>| pass_on(shown, object, sink);
-    let shown = match program {
-        None => Some(show(Shown::Object)),
-        Some(program) => program.show(&object, context, scratch, show),
+    let Some(program) = program else {
+        pass_on(Shown::Object, object, sink);
+        return true;
     };
-    shown.is_some()
+    let show = |shown: Shown<'_>| pass_on(shown, object, sink);
+    program.show(&object, context, scratch, show).is_some()
 }
 
 /// Passes the result for an object to `sink`.
