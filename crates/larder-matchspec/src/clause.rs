@@ -1,7 +1,7 @@
 //! Compiled clauses.
 
 use crate::{
-    body::DirectBody,
+    body::{DirectBody, TermPart},
     constant::Constants,
     gen::Ops,
     head::{CompiledHead, HeadForm},
@@ -91,6 +91,14 @@ impl Clause {
             _ if !self.is_tests() => None,
             DirectBody::True => Some(Known::True),
             DirectBody::Object => Some(Known::Object),
+            _ => None,
+        }
+    }
+
+    /// The parts of the result for every row that passes the tests, if it is built of parts.
+    pub(crate) fn built_result(&self) -> Option<&[TermPart]> {
+        match &self.direct {
+            DirectBody::Built(parts) if self.is_tests() => Some(parts),
             _ => None,
         }
     }

@@ -23,6 +23,7 @@ use crate::{
     lower::{Lowering, Scope},
     map_search::ConstantMap,
     reads::Reads,
+    replace::KeyProof,
     source::{Source, TermIndex},
     template::Template,
     test::{self, Reader},
@@ -63,6 +64,8 @@ pub struct Code {
     demands: OnceLock<Demands>,
     /// See [`crate::Program::positions_read`].
     reads: OnceLock<Reads>,
+    /// See [`crate::Program::replace_keeps_key`].
+    pub(crate) key_proof: OnceLock<KeyProof>,
 }
 
 impl Code {
@@ -218,6 +221,7 @@ impl CompiledClauses {
             clauses,
             demands: OnceLock::new(),
             reads: OnceLock::new(),
+            key_proof: OnceLock::new(),
         }
     }
 }

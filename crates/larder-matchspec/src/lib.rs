@@ -99,6 +99,7 @@ mod test;
 mod value;
 mod wire;
 
+pub use body::{BuiltPart, BuiltTerm, TermRun};
 pub use code::Code;
 pub use constant::{Arguments, Class, LONGEST_PLAIN};
 pub use error::{CompileError, Fault};
@@ -106,7 +107,7 @@ pub use filter::{Filter, Verdict};
 pub use host::{set_exact_map_keys, set_native_records};
 pub use limits::KeyAccess;
 pub use matcher::Matcher;
-pub use outcome::{Context, Known, Outcome, PatternResult};
+pub use outcome::{Context, Known, Outcome, PatternResult, Shown};
 pub use parameters::{Prepared, Unbound, Value, Values, WrongCount};
 pub use plan::Plan;
 pub use program::{compile_pattern, Program};

@@ -8,6 +8,7 @@
 mod builtins;
 
 use crate::{
+    body::Found,
     compare,
     constant::{Constant, Constants, Span},
     func::{Cmp, Func},
@@ -107,32 +108,22 @@ impl<'a> Machine<'a, '_> {
     }
 }
 
-/// Where a result is. It borrows nothing from the machine, and outlives it.
-pub(crate) enum ResultLocation<'a> {
-    /// The whole row.
-    Object,
-    /// A term of the row, the constants or the context.
-    Term(&'a [u8]),
-    /// A computed term, in the arena of the scratch memory.
-    Arena(Span),
-}
-
 impl<'a> Machine<'a, '_> {
     /// Where the value of a body is. An integer or a boolean is encoded into the arena first.
     #[inline]
-    pub(crate) fn locate_result(&mut self, value: Val<'a>) -> ResultLocation<'a> {
+    pub(crate) fn locate_result<'r>(&mut self, value: Val<'a>) -> Found<'r, 'a> {
         match value {
-            Val::Object => ResultLocation::Object,
+            Val::Object => Found::Object,
             // What lies in the row or in the arena is a term already.
             other => match self.flat(other) {
-                Val::Term(term) => ResultLocation::Term(term),
-                Val::Arena(span) => ResultLocation::Arena(span),
+                Val::Term(term) => Found::Term(term),
+                Val::Arena(span) => Found::Arena(span),
                 // A value that is no term yet is written to the arena.
                 short => {
                     let from = self.arena.len();
                     self.put(short);
                     let to = self.arena.len();
-                    ResultLocation::Arena(Span { from, to })
+                    Found::Arena(Span { from, to })
                 }
             },
         }
@@ -240,7 +231,31 @@ impl<'a> Machine<'a, '_> {
                 }
                 Op::And(count) => self.all(count as usize, true)?,
                 Op::Or(count) => self.all(count as usize, false)?,
-                other => self.write(other),
+                Op::MakeMap(pairs) => self.make_map(pairs as usize),
+                // What is appended to the arena between `Build` and `Built` is one term. The arena
+                // only grows during a run, so a part that was written stays where it is.
+                Op::Build => self.building = self.arena.len(),
+                Op::Raw(span) => self.arena.extend_from_slice(self.constants.pool(span)),
+                Op::Put(operand) => {
+                    let value = self.operand(operand);
+                    self.put(value);
+                }
+                Op::ListHead(count, tail) => {
+                    let value = self.operand(tail);
+                    self.list_head(count as usize, value);
+                }
+                Op::ListTail(tail) => {
+                    let value = self.operand(tail);
+                    self.list_tail(value);
+                }
+                // The operands that were on the stack have been copied into the term.
+                Op::Built(taken) => {
+                    let from = self.building;
+                    self.stack
+                        .truncate(self.stack.len().saturating_sub(taken as usize));
+                    let to = self.arena.len();
+                    self.stack.push(Val::Arena(Span { from, to }));
+                }
             }
         }
         Ok(())
@@ -465,38 +480,6 @@ impl<'a> Machine<'a, '_> {
 
 /// Writing terms.
 impl<'a> Machine<'a, '_> {
-    /// Executes an instruction that constructs a term. `Build` and `Built` bracket the others: what
-    /// is appended to the arena between them is one encoded term.
-    fn write(&mut self, op: Op) {
-        // The arena only grows during a run. So a part that was written stays where it is.
-        match op {
-            Op::Build => self.building = self.arena.len(),
-            Op::Raw(span) => self.arena.extend_from_slice(self.constants.pool(span)),
-            Op::Put(operand) => {
-                let value = self.operand(operand);
-                self.put(value);
-            }
-            Op::ListHead(count, tail) => {
-                let value = self.operand(tail);
-                self.list_head(count as usize, value);
-            }
-            Op::ListTail(tail) => {
-                let value = self.operand(tail);
-                self.list_tail(value);
-            }
-            // The operands that were on the stack have been copied into the term and are popped.
-            Op::Built(taken) => {
-                let from = self.building;
-                self.stack
-                    .truncate(self.stack.len().saturating_sub(taken as usize));
-                let to = self.arena.len();
-                self.stack.push(Val::Arena(Span { from, to }));
-            }
-            Op::MakeMap(pairs) => self.make_map(pairs as usize),
-            _ => {}
-        }
-    }
-
     /// Appends the encoding of a value to the arena.
     pub(crate) fn put(&mut self, value: Val<'a>) {
         match value {

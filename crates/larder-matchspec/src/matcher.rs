@@ -5,13 +5,14 @@
 //! test isn't even opened if the result is `true` or the object itself.
 
 use crate::{
+    body::{BuiltTerm, TermPart},
     clause::Clause,
     constant::Constants,
     filter::{Filter, Verdict},
-    head::HeadForm,
+    head::{HeadForm, NO_TERMS},
     limits::KeyAccess,
     machine::Environment,
-    outcome::{Context, Known, Outcome},
+    outcome::{Context, Known, Shown},
     program::Program,
     row::Row,
     test::Test,
@@ -29,6 +30,8 @@ pub struct Matcher<'p> {
     only: Option<(&'p Clause, &'p [Test])>,
     /// The result for an object that passes all tests of the only clause.
     known: Option<Known>,
+    /// The parts of the result for such an object, if it is built of parts.
+    built: Option<&'p [TermPart]>,
     /// Whether every object passes.
     matches_all: bool,
 }
@@ -48,6 +51,7 @@ impl Program {
                 filter: None,
                 only: None,
                 known: None,
+                built: None,
                 matches_all: false,
             };
         };
@@ -66,6 +70,7 @@ impl Program {
             filter,
             only: Some((clause, rest)),
             known,
+            built: clause.built_result(),
             matches_all,
         }
     }
@@ -88,19 +93,29 @@ impl<'p> Matcher<'p> {
         }
     }
 
-    /// As [`Program::run`], on an object of which the filter has said this.
+    /// As [`Program::show`], on an object of which the filter has said this.
     #[inline(always)]
-    pub fn run<'s>(
-        &'s self,
-        object: &ObjectView<'s>,
+    pub fn show<R>(
+        &self,
+        object: &ObjectView<'_>,
         verdict: Verdict,
-        context: &Context<'s>,
-        scratch: &'s mut Scratch,
-    ) -> Option<Outcome<'s>> {
+        context: &Context<'_>,
+        scratch: &mut Scratch,
+        show: impl FnOnce(Shown<'_>) -> R,
+    ) -> Option<R> {
         let mut row = Row::stored(object);
         let at = self.passed(verdict, &mut row)?;
+        if let Some(parts) = self.built {
+            return Some(show(Shown::Built(&mut BuiltTerm {
+                parts,
+                row: &mut row,
+                constants: &self.constants,
+                bound: &NO_TERMS,
+            })));
+        }
         let environment = self.environment(context);
-        self.program.result(at, &mut row, environment, scratch)
+        self.program
+            .show_result(at, row, environment, scratch, show)
     }
 
     /// As [`Program::is_true`], on an object of which the filter has said this.
@@ -117,7 +132,7 @@ impl<'p> Matcher<'p> {
             return false;
         };
         let environment = self.environment(context);
-        self.program.gives_true(at, &mut row, environment, scratch)
+        self.program.gives_true(at, &mut row, &environment, scratch)
     }
 
     /// The first clause whose tests the row passes.

@@ -1,6 +1,6 @@
 //! What a program reads besides the row, and what it returns.
 
-use crate::raw;
+use crate::{body::BuiltTerm, raw};
 use larder_term::{atoms, tags, Atom, TermRef};
 
 /// A result that doesn't have to be computed.
@@ -40,6 +40,17 @@ pub enum Outcome<'s> {
     /// handles belong to the row or to the program, also if its bytes are in the scratch memory. A
     /// caller that keeps the term must encode it again.
     Term(TermRef<'s>),
+}
+
+/// The result for a row, of which a host makes its own term.
+#[derive(Debug)]
+pub enum Shown<'r> {
+    /// As [`Outcome::Object`].
+    Object,
+    /// As [`Outcome::Term`].
+    Term(TermRef<'r>),
+    /// A term whose parts lie in the row and in the program.
+    Built(&'r mut BuiltTerm<'r, 'r>),
 }
 
 impl Outcome<'_> {

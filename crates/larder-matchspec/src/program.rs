@@ -2,23 +2,24 @@
 //!
 //! 1. Find the first clause whose tests the row passes. Tests look at the bytes of single elements.
 //! 2. If the rest of the clause's head can be matched without the machine, no guard is left, and
-//!    the result needs no computation, write the result directly.
+//!    the result needs no computation, its parts are known.
 //! 3. Otherwise start the machine. It matches the rest of the clause's head, evaluates the rest of
 //!    its guards, and computes the body. If the clause fails there, continue with the next clause
 //!    whose tests the row passes.
 
 use crate::{
+    body::Found,
     code::Code,
     constant::{Arguments, Constant, Constants},
     error::CompileError,
-    head::NO_TERMS,
-    machine::{Environment, Machine, Memory, ResultLocation},
-    outcome::{Context, Outcome, PatternResult},
+    head::{Bound, NO_TERMS},
+    machine::{Environment, Machine, Memory},
+    outcome::{Context, Outcome, PatternResult, Shown},
     raw,
     reads::Reads,
     row::Row,
     template::Template,
-    value::Scratch,
+    value::{Scratch, TRUE},
 };
 use larder_term::{object::ObjectView, Term, TermRef};
 use std::sync::Arc;
@@ -150,7 +151,7 @@ impl Program {
             return false;
         };
         let environment = Environment { constants, context };
-        self.gives_true(at, &mut row, environment, scratch)
+        self.gives_true(at, &mut row, &environment, scratch)
     }
 
     /// Steps (2) and (3), for `is_true`. The row has passed the tests of clause `at`.
@@ -159,8 +160,8 @@ impl Program {
         &'s self,
         at: usize,
         row: &mut Row<'s>,
-        environment: Environment<'_, 's>,
-        scratch: &'s mut Scratch,
+        environment: &Environment<'_, 's>,
+        scratch: &mut Scratch,
     ) -> bool {
         // (2) If there is nothing left to match, the result may be known without the machine.
         let clause = &self.code.clauses[at];
@@ -170,14 +171,31 @@ impl Program {
             }
         }
         // (3) Run the machine.
-        self.run_machine(at, row, environment, scratch)
-            .is_some_and(|outcome| outcome.is_true())
+        let found = self.run_machine(at, row, environment, scratch);
+        found.is_some_and(|found| match found {
+            Found::Term(term) => term == TRUE,
+            Found::Arena(span) => scratch.arena[span.range()] == *TRUE,
+            Found::Object | Found::Built(_) => false,
+        })
     }
 
     /// Whether the program uses its [`Context`].
     #[inline]
     pub fn asks_context(&self) -> bool {
         self.code.asks_context
+    }
+
+    /// As [`Program::run`], for a host that makes its own term of the result. Returns what `show`
+    /// returns.
+    #[inline(always)]
+    pub fn show<R>(
+        &self,
+        object: &ObjectView<'_>,
+        context: &Context<'_>,
+        scratch: &mut Scratch,
+        show: impl FnOnce(Shown<'_>) -> R,
+    ) -> Option<R> {
+        self.show_row(Row::stored(object), context, scratch, show)
     }
 
     /// Runs on a term. Returns `None` if no clause matches. See [`Program::run`].
@@ -188,6 +206,17 @@ impl Program {
         scratch: &'s mut Scratch,
     ) -> Option<Outcome<'s>> {
         self.run_row(&mut Row::plain(term), context, scratch)
+    }
+
+    /// As [`Program::show`], for a term.
+    pub fn show_term<R>(
+        &self,
+        term: TermRef<'_>,
+        context: &Context<'_>,
+        scratch: &mut Scratch,
+        show: impl FnOnce(Shown<'_>) -> R,
+    ) -> Option<R> {
+        self.show_row(Row::plain(term), context, scratch, show)
     }
 
     /// Step 1: the first clause from `from` on whose tests the row passes.
@@ -221,31 +250,76 @@ impl Program {
         // (1) Find a clause whose tests the row passes.
         let at = self.passed(0, row, &constants)?;
         let environment = Environment { constants, context };
-        self.result(at, row, environment, scratch)
+        let mut bound = None;
+        let found = self.find(at, row, &environment, &mut bound, scratch)?;
+        Some(Outcome::Term(raw::whole(match found {
+            Found::Object => return Some(Outcome::Object),
+            Found::Term(term) => term,
+            Found::Arena(span) => &scratch.arena[span.range()],
+            Found::Built(mut term) => term.bytes(&mut scratch.arena),
+        })))
     }
 
-    /// Steps 2 and 3. The row has passed the tests of clause `at`.
+    /// As `run_row`, for [`Program::show`].
     #[inline(always)]
-    pub(crate) fn result<'s>(
+    fn show_row<R>(
+        &self,
+        mut row: Row<'_>,
+        context: &Context<'_>,
+        scratch: &mut Scratch,
+        show: impl FnOnce(Shown<'_>) -> R,
+    ) -> Option<R> {
+        let constants = self.constants();
+        let at = self.passed(0, &mut row, &constants)?;
+        let environment = Environment { constants, context };
+        self.show_result(at, row, environment, scratch, show)
+    }
+
+    /// Steps 2 and 3, for [`Program::show`]. The row has passed the tests of clause `at`.
+    #[inline(always)]
+    pub(crate) fn show_result<'s, R>(
         &'s self,
         at: usize,
-        row: &mut Row<'s>,
+        row: Row<'s>,
         environment: Environment<'_, 's>,
-        scratch: &'s mut Scratch,
-    ) -> Option<Outcome<'s>> {
-        let constants = environment.constants;
+        scratch: &mut Scratch,
+        show: impl FnOnce(Shown<'_>) -> R,
+    ) -> Option<R> {
+        // All of these live equally long.
+        let (mut row, mut bound, mut built) = (row, None, None);
+        let found = self.find(at, &mut row, &environment, &mut bound, scratch)?;
+        Some(show(match found {
+            Found::Object => Shown::Object,
+            Found::Term(term) => Shown::Term(raw::whole(term)),
+            Found::Arena(span) => Shown::Term(raw::whole(&scratch.arena[span.range()])),
+            Found::Built(term) => Shown::Built(built.insert(term)),
+        }))
+    }
+
+    /// Steps 2 and 3. The row has passed the tests of clause `at`. `bound` is for the variables
+    /// that plain steps bind.
+    #[inline(always)]
+    fn find<'r, 's>(
+        &'s self,
+        at: usize,
+        row: &'r mut Row<'s>,
+        environment: &'r Environment<'_, 's>,
+        bound: &'r mut Option<Bound<'s>>,
+        scratch: &mut Scratch,
+    ) -> Option<Found<'r, 's>> {
+        let constants = &environment.constants;
         // (2) There is nothing to compute: neither a guard that is no test, nor a part of the body.
         let clause = &self.code.clauses[at];
         if clause.checks.is_empty() && clause.direct.is_uncomputed() {
             // The tests are all of the head, so the clause matches.
             if clause.head.is_tests() {
-                return clause.direct.give(row, &constants, &NO_TERMS, scratch);
+                return Some(clause.direct.find(row, constants, &NO_TERMS, scratch));
             }
             // What is left of the head are plain steps, which take terms and open tuples.
             if clause.head.plain {
-                let mut bound = NO_TERMS;
-                if clause.head.matches_plainly(row, &constants, &mut bound) {
-                    return clause.direct.give(row, &constants, &bound, scratch);
+                let bound = bound.insert(NO_TERMS);
+                if clause.head.matches_plainly(row, constants, bound) {
+                    return Some(clause.direct.find(row, constants, bound, scratch));
                 }
                 // The clause doesn't match. If it is the last one, no clause does. Otherwise the
                 // machine goes on, and finds once more that this one doesn't match.
@@ -260,20 +334,20 @@ impl Program {
 
     /// Step 3: runs the clauses from `at` on. The row has passed the tests of clause `at`.
     #[inline(never)]
-    fn run_machine<'s>(
+    fn run_machine<'r, 's>(
         &'s self,
         at: usize,
         row: &mut Row<'s>,
-        environment: Environment<'_, 's>,
-        scratch: &'s mut Scratch,
-    ) -> Option<Outcome<'s>> {
-        let constants = environment.constants;
+        &Environment { constants, context }: &Environment<'_, 's>,
+        scratch: &mut Scratch,
+    ) -> Option<Found<'r, 's>> {
+        let environment = Environment { constants, context };
         // Several clauses need a larger stack than one.
         let memory = Memory {
-            scratch: &mut *scratch,
+            scratch,
             many: self.code.many,
         };
-        let found = Machine::on(
+        Machine::on(
             &self.code.clauses[at].head,
             row,
             environment,
@@ -290,12 +364,7 @@ impl Program {
                 }
                 None
             },
-        );
-        Some(match found? {
-            ResultLocation::Object => Outcome::Object,
-            ResultLocation::Term(term) => Outcome::Term(raw::whole(term)),
-            ResultLocation::Arena(span) => Outcome::Term(raw::whole(&scratch.arena[span.range()])),
-        })
+        )
     }
 
     /// Roughly how many instructions a row may take. Callers that run in slices use it as the

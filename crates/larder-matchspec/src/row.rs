@@ -152,6 +152,14 @@ impl<'a> Row<'a> {
         self.from.term()
     }
 
+    /// If these are the bytes from the element on that was found last, the position of the element
+    /// that is stored after it.
+    pub(crate) fn position_after(&self, run: &[u8]) -> Option<usize> {
+        let position = self.last + 2;
+        let is_it = std::ptr::eq(self.from.term(), run);
+        is_it.then(|| position + usize::from(position >= self.keypos))
+    }
+
     /// Goes to element `wanted` of `rest`, counted from 0.
     #[inline(never)]
     fn walk_to(&mut self, wanted: usize) {

@@ -273,7 +273,8 @@ impl Iterator for PartOffsets<'_> {
     }
 }
 
-fn part_count(head: Head) -> usize {
+/// The number of the parts of a term with this head.
+pub(crate) fn part_count(head: Head) -> usize {
     match head {
         Head::Leaf => 0,
         Head::Tuple(n) | Head::List(n) => n,

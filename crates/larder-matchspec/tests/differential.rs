@@ -12,7 +12,10 @@
 mod common;
 
 use common::run_as;
-use larder_matchspec::{Context, Fault, KeyAccess, Known, Outcome, Program, Scratch, Verdict};
+use larder_matchspec::{
+    BuiltPart, BuiltTerm, Context, Fault, KeyAccess, Known, Outcome, Program, Scratch, Shown,
+    Verdict,
+};
 use larder_term::{
     atoms,
     etf::{self, EtfOptions},
@@ -215,11 +218,12 @@ fn check_matcher(
     }
     let (mut plain_bytes, mut scratch) = (Vec::new(), Scratch::new());
     let view = stored.view(keypos, &mut plain_bytes);
-    let given = match matcher.run(&view, verdict, context, &mut scratch) {
-        None => None,
-        Some(Outcome::Object) => Some(plain(tuple)),
-        Some(Outcome::Term(term)) => Some(plain(term)),
+    let show = |shown: Shown<'_>| match shown {
+        Shown::Object => plain(tuple),
+        Shown::Term(term) => plain(term),
+        Shown::Built(term) => plain(made(term).as_ref()),
     };
+    let given = matcher.show(&view, verdict, context, &mut scratch, show);
     if given != wanted {
         return Err(format!(
             "the filter says {verdict:?}, the matcher {given:?}"
@@ -239,6 +243,21 @@ fn check_matcher(
     known
         .then_some(())
         .ok_or_else(|| "it is known wrongly".into())
+}
+
+/// Makes a term of the next parts, as a host does.
+fn made(term: &mut BuiltTerm<'_, '_>) -> Term {
+    match term.next_part() {
+        BuiltPart::Tuple(arity) => {
+            let elements: Vec<Term> = (0..arity).map(|_| made(term)).collect();
+            Term::tuple(elements)
+        }
+        BuiltPart::List(count) => {
+            let elements: Vec<Term> = (0..count).map(|_| made(term)).collect();
+            Term::list(elements)
+        }
+        BuiltPart::Term(run) => Term::from(run.term()),
+    }
 }
 
 /// A stored object gives the same, and the plan covers it.

@@ -95,7 +95,7 @@ pub use crate::ops::{
     TimeLeft,
 };
 pub use crate::options::{Access, Bounds, Concurrency, Evict, Limits, Options, TableKind};
-pub use crate::programs::{Context, Program};
+pub use crate::programs::{BuiltTerm, Context, Program};
 #[cfg(feature = "matchspec")]
 #[cfg_attr(docsrs, doc(cfg(feature = "matchspec")))]
 pub use crate::scan::{CountJob, DeleteJob, Point, ReplaceJob, TakeJob};

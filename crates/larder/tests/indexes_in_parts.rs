@@ -49,11 +49,12 @@ fn stays(k: i64) -> bool {
     k < ROWS && k % 20 != 13
 }
 
-fn key(output: &Output<'_>) -> i64 {
+fn key(output: Output<'_>) -> i64 {
     let term = |term: TermRef<'_>| term.as_int();
     match output {
         Output::Object(object) => object.element(1).and_then(term),
-        Output::Term(found) => term(*found),
+        Output::Term(found) => term(found),
+        Output::Built(_) => panic!("the body is '$_'"),
     }
     .expect("a number")
 }
@@ -71,7 +72,7 @@ fn selected(
     let mut slices = 0;
     loop {
         let budget = &mut Budget::new(8, Duration::from_secs(60));
-        let sink = &mut |output: Output<'_>| found.push(key(&output));
+        let sink = &mut |output: Output<'_>| found.push(key(output));
         match job.step(budget, &Context::none(), sink)? {
             ScanStep::More => {}
             ScanStep::Done => break,
@@ -180,7 +181,7 @@ fn a_long_step_is_announced() -> Result<(), Error> {
             loop {
                 long += i64::from(job.is_long());
                 let budget = &mut Budget::new(1_000, Duration::from_secs(60));
-                let sink = &mut |output: Output<'_>| keys.push(key(&output));
+                let sink = &mut |output: Output<'_>| keys.push(key(output));
                 if job.step(budget, &Context::none(), sink)? == ScanStep::Done {
                     break;
                 }
@@ -291,7 +292,7 @@ fn rows_without_the_value_end_a_slice() -> Result<(), Error> {
         loop {
             let before = found.len();
             let budget = &mut Budget::new(1_000, Duration::from_secs(60));
-            let sink = &mut |output: Output<'_>| found.push(key(&output));
+            let sink = &mut |output: Output<'_>| found.push(key(output));
             let step = job.step(budget, &Context::none(), sink)?;
             assert!(found.len() - before <= 3, "{} rows", found.len() - before);
             if step == ScanStep::Done {

@@ -249,20 +249,10 @@ fn list_at(
 ) -> Result<Word, larder::Error> {
     let (mut words, mut bytes) = (SmallVec::<[Word; 8]>::new(), 0);
     look_up(local, &mut |output| {
-        bytes += size(&output);
-        words.push(word(call, &output));
+        words.push(word(call, output, &mut bytes))
     })?;
     spend_bytes(call, local, bytes);
     Ok(call.list(&words))
-}
-
-/// The bytes that are read to make a term of a result.
-#[inline]
-fn size(output: &Output<'_>) -> usize {
-    match output {
-        Output::Object(object) => object.others_bytes().len(),
-        Output::Term(term) => term.bytes().len(),
-    }
 }
 
 /// The direction that an atom names.
@@ -372,8 +362,7 @@ fn some_at(
         let is_few = table.select_point_of_few(local, caller_id(call), point, &mut |output| {
             // One more than the limit shows that there are too many. Others needn't be made.
             if words.len() <= limit {
-                bytes += size(&output);
-                words.push(word(call, &output));
+                words.push(word(call, output, &mut bytes));
             }
         });
         spend_bytes(call, local, bytes);
@@ -571,6 +560,7 @@ fn run(
     // in front of the earlier ones, and the list is in order when it ends.
     let in_front = matches!(job, Job::All(_) | Job::Every(_)) && scan.table.kind().is_unique();
     let mut list = ListBuilder::new(&call.heap);
+    let mut bytes = 0;
     let step = match &mut *job {
         Job::Every(job) => job.step_each(budget, |object| {
             let place = match in_front {
@@ -581,10 +571,10 @@ fn run(
         }),
         // The surroundings, such as `self()`, were read by the first slice.
         job if in_front => job.step(budget, &scan.caller.context(), &mut |output| {
-            found = cons(call, word(call, &output), found);
+            fill(call, output, in_front_of(call, &mut found), &mut bytes);
         }),
         job => job.step(budget, &scan.caller.context(), &mut |output| {
-            fill(call, &output, list.next())
+            fill(call, output, list.next(), &mut bytes);
         }),
     };
     let step = or_help(scan, step, budget)?;
@@ -669,17 +659,25 @@ pub(super) fn reversed(call: &Call<'_>, list: Word, mut found: Word) -> Word {
     found
 }
 
-/// Makes a term of a result.
-fn word(call: &Call<'_>, output: &Output<'_>) -> Word {
-    Slot::root(|slot| fill(call, output, slot))
+/// Makes a term of a result. Adds to `bytes` how many were read for that.
+#[inline]
+fn word(call: &Call<'_>, output: Output<'_>, bytes: &mut usize) -> Word {
+    Slot::root(|slot| fill(call, output, slot, bytes))
 }
 
-/// Makes a term of a result in a slot.
+/// As `word`, in a slot.
 #[inline]
-fn fill(call: &Call<'_>, output: &Output<'_>, slot: Slot) {
-    match output {
-        Output::Object(object) => decode::object_at(&call.heap, object, slot),
-        Output::Term(term) => decode::term_at(&call.heap, *term, slot),
+fn fill(call: &Call<'_>, output: Output<'_>, slot: Slot, bytes: &mut usize) {
+    *bytes += match output {
+        Output::Object(object) => {
+            decode::object_at(&call.heap, object, slot);
+            object.others_bytes().len()
+        }
+        Output::Term(term) => {
+            decode::term_at(&call.heap, term, slot);
+            term.bytes().len()
+        }
+        Output::Built(term) => decode::built(&call.heap, term, slot),
     }
 }
 

@@ -170,6 +170,7 @@ pub(super) fn owned(output: Output<'_>) -> Term {
     match output {
         Output::Object(object) => tuple(object),
         Output::Term(term) => Term::from(term),
+        Output::Built(term) => term.to_term(),
     }
 }
 

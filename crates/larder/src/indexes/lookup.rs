@@ -12,7 +12,7 @@
 
 use super::part::ViewEntries;
 use super::ranges::{ranges, EntryRange, EntryRanges};
-use super::values::{run, ValueCheck};
+use super::values::ValueCheck;
 use super::{Entries, IndexDefinition, IndexEntry, Indexes};
 use crate::budget::Budget;
 use crate::buffers::{Buffers, ThreadBuffers};
@@ -22,9 +22,9 @@ use crate::index::TableIndex;
 use crate::keys::{KeyBatch, MANY_TO_READ};
 use crate::ops::{copy_of, Operation};
 use crate::pairs::Pairs;
-use crate::programs::{Context, Outcome, Program, Scratch};
+use crate::programs::{Context, Program, Scratch, Shown};
 use crate::raw;
-use crate::scan::{cost, Output, ScanStep};
+use crate::scan::{cost, pass_on, Output, ScanStep};
 use crate::table::EngineTable;
 use larder_index::{
     Batch, Direction, Hint, Key, Multi, Unique, Values, MAX_KEYS_PER_LOOKUP, SHORT_VALUE,
@@ -694,7 +694,8 @@ impl Giving<'_> {
 }
 
 /// (3) Passes the result of a program for a row to `sink`, if the row matches. Returns whether it
-/// does.
+/// does. This is not inlined, for the reason of `values::run`.
+#[inline(never)]
 fn give_result(
     program: &Program,
     row: &ObjectView<'_>,
@@ -702,12 +703,8 @@ fn give_result(
     scratch: &mut Scratch,
     sink: &mut dyn FnMut(Output<'_>),
 ) -> bool {
-    match run(program, row, context, scratch) {
-        Some(Outcome::Object) => sink(Output::Object(row)),
-        Some(Outcome::Term(term)) => sink(Output::Term(term)),
-        None => return false,
-    }
-    true
+    let show = |shown: Shown<'_>| pass_on(shown, *row, sink);
+    program.show(row, context, scratch, show).is_some()
 }
 
 impl IndexResumePoint {

@@ -23,7 +23,7 @@ enum IndexedPart {
 /// Runs a program on a row. This is not inlined: the interpreter of match specifications is inlined
 /// in scans of tables, and the compiler stops to do that if it is inlined in too many other places.
 #[inline(never)]
-pub(super) fn run<'a>(
+fn run<'a>(
     program: &'a Program,
     row: &'a ObjectView<'a>,
     context: &'a Context<'a>,

@@ -41,6 +41,16 @@ impl Program {
         match *self {}
     }
 
+    pub(crate) fn show<R>(
+        &self,
+        _: &ObjectView<'_>,
+        _: &Context<'_>,
+        _: &mut Scratch,
+        _: impl FnOnce(Shown<'_>) -> R,
+    ) -> Option<R> {
+        match *self {}
+    }
+
     pub(crate) fn matcher(&self, _: usize, _: KeyAccess) -> Matcher<'_> {
         match *self {}
     }
@@ -95,6 +105,22 @@ pub enum Outcome<'s> {
     Term(TermRef<'s>),
 }
 
+/// The result for a row, of which a host makes its own term.
+pub enum Shown<'r> {
+    Object,
+    Term(TermRef<'r>),
+    Built(&'r mut BuiltTerm<'r, 'r>),
+}
+
+/// A result of parts. There is none.
+pub struct BuiltTerm<'r, 's>(Infallible, PhantomData<(&'r (), &'s ())>);
+
+impl BuiltTerm<'_, '_> {
+    pub(crate) fn to_term(&mut self) -> Term {
+        match self.0 {}
+    }
+}
+
 /// Where a program can find objects.
 pub enum Plan {
     Nothing,
@@ -137,13 +163,14 @@ impl<'p> Matcher<'p> {
         match self.0 {}
     }
 
-    pub(crate) fn run<'s>(
-        &'s self,
-        _: &ObjectView<'s>,
+    pub(crate) fn show<R>(
+        &self,
+        _: &ObjectView<'_>,
         _: Verdict,
-        _: &Context<'s>,
-        _: &'s mut Scratch,
-    ) -> Option<Outcome<'s>> {
+        _: &Context<'_>,
+        _: &mut Scratch,
+        _: impl FnOnce(Shown<'_>) -> R,
+    ) -> Option<R> {
         match self.0 {}
     }
 }

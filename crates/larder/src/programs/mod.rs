@@ -9,13 +9,13 @@
 mod absent;
 
 #[cfg(not(feature = "matchspec"))]
-pub use absent::{Context, KeyAccess, Outcome, Plan, Program, Scratch};
+pub use absent::{BuiltTerm, Context, KeyAccess, Outcome, Plan, Program, Scratch};
 #[cfg(not(feature = "matchspec"))]
-pub(crate) use absent::{Filter, Known, Matcher, Verdict};
+pub(crate) use absent::{Filter, Known, Matcher, Shown, Verdict};
 #[cfg(feature = "matchspec")]
-pub use larder_matchspec::{Context, KeyAccess, Outcome, Plan, Program, Scratch};
+pub use larder_matchspec::{BuiltTerm, Context, KeyAccess, Outcome, Plan, Program, Scratch};
 #[cfg(feature = "matchspec")]
-pub(crate) use larder_matchspec::{Filter, Known, Matcher, Verdict};
+pub(crate) use larder_matchspec::{Filter, Known, Matcher, Shown, Verdict};
 
 use crate::error::Error;
 use larder_term::text;

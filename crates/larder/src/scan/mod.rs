@@ -31,5 +31,5 @@ pub use output::{Output, ScanStep};
 pub(crate) use page::Page;
 #[cfg(feature = "serde")]
 pub(crate) use range::KeyBounds;
-pub(crate) use select::cost;
 pub use select::SelectJob;
+pub(crate) use select::{cost, pass_on};

@@ -1,5 +1,6 @@
 //! The results of scans, and how a slice of one ends.
 
+use crate::programs::BuiltTerm;
 use larder_term::object::ObjectView;
 use larder_term::TermRef;
 
@@ -7,8 +8,10 @@ use larder_term::TermRef;
 pub enum Output<'a> {
     /// The object itself.
     Object(&'a ObjectView<'a>),
-    /// A term that the program has built.
+    /// A term that the program has computed, or that it has as a constant.
     Term(TermRef<'a>),
+    /// A term whose parts lie in the object and in the program.
+    Built(&'a mut BuiltTerm<'a, 'a>),
 }
 
 /// A consumer of results.

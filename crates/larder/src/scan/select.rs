@@ -15,7 +15,7 @@ use crate::budget::{Budget, Step};
 use crate::buffers::{Buffers, PassingEntry, ThreadBuffers};
 use crate::error::Error;
 use crate::ids::OwnerId;
-use crate::programs::{Context, Filter, Known, Matcher, Outcome, Program, Scratch, Verdict};
+use crate::programs::{Context, Filter, Known, Matcher, Program, Scratch, Shown, Verdict};
 use crate::raw;
 use crate::stored::Stored;
 use crate::table::EngineTable;
@@ -182,7 +182,7 @@ impl Candidate<'_, '_> {
             return true;
         }
         let object = self.stored.view();
-        let found = matcher.run(&object, self.verdict, context, scratch);
+        let found = matcher.show(&object, self.verdict, context, scratch, |_| ());
         found.is_some()
     }
 }
@@ -376,14 +376,17 @@ impl SelectJob {
                 verdict,
             } = candidate;
             let Some(matcher) = matcher else {
-                return pass_on(Some(Outcome::Object), stored.view(), sink);
+                pass_on(Shown::Object, stored.view(), sink);
+                return true;
             };
             if let Some(Known::Object) = matcher.known(verdict) {
-                return pass_on(Some(Outcome::Object), stored.view(), sink);
+                pass_on(Shown::Object, stored.view(), sink);
+                return true;
             }
             let object = stored.view();
-            let found = matcher.run(&object, verdict, context, scratch);
-            pass_on(found, object, sink)
+            let show = |shown: Shown<'_>| pass_on(shown, object, sink);
+            let shown = matcher.show(&object, verdict, context, scratch, show);
+            shown.is_some()
         })
     }
 
@@ -493,29 +496,29 @@ pub(super) fn result_of(
     scratch: &mut Scratch,
     sink: &mut Sink<'_>,
 ) -> bool {
-    let found = match program {
-        None => Some(Outcome::Object),
-        Some(program) => program.run(&object, context, scratch),
+    let Some(program) = program else {
+        pass_on(Shown::Object, object, sink);
+        return true;
     };
-    pass_on(found, object, sink)
+    let show = |shown: Shown<'_>| pass_on(shown, object, sink);
+    program.show(&object, context, scratch, show).is_some()
 }
 
-/// Passes what was found for an object to `sink`. Returns `false` if nothing was found.
+/// Passes the result for an object to `sink`.
 #[inline(always)]
-fn pass_on(found: Option<Outcome<'_>>, object: ObjectView<'_>, sink: &mut Sink<'_>) -> bool {
+pub(crate) fn pass_on(shown: Shown<'_>, object: ObjectView<'_>, sink: &mut Sink<'_>) {
     // What the program makes belongs to its scratch memory, and is valid until the next run.
-    match found {
+    match shown {
         // The consumer gets the address of a copy, so that `object` can stay in registers. In
         // memory it would be stored word by word and loaded again at once in larger pieces, for
         // which the processor waits.
-        Some(Outcome::Object) => {
+        Shown::Object => {
             let copy = object;
             sink(Output::Object(&copy));
         }
-        Some(Outcome::Term(term)) => sink(Output::Term(term)),
-        None => return false,
+        Shown::Term(term) => sink(Output::Term(term)),
+        Shown::Built(term) => sink(Output::Built(term)),
     }
-    true
 }
 
 /// Counts a result against the limit. Returns whether the limit is reached.

@@ -47,9 +47,10 @@ use crate::heap::{Heap, Pairs, PendingMap, Slot, Slots, MAX_HEAP_BINARY};
 use crate::layout;
 use crate::sys::*;
 use larder::host::{Stored, StoredKey};
+use larder_matchspec::{BuiltPart, BuiltTerm};
 use larder_term::object::{stored_term, ObjectView};
 use larder_term::tags::*;
-use larder_term::{head, TermRef};
+use larder_term::{fixed_len, head, TermRef};
 use reader::Reader;
 
 /// Decodes a term.
@@ -65,6 +66,51 @@ pub fn term_at(heap: &Heap, term: TermRef<'_>, place: Slot) {
     let input = unsafe { Reader::of(term.bytes()) };
     heap.copied.take();
     fill_one(heap, input, place, DEPTH);
+}
+
+/// Makes the term whose parts a program has found, in a slot. Returns how many bytes were decoded.
+#[inline(always)]
+pub fn built(heap: &Heap, term: &mut BuiltTerm<'_, '_>, place: Slot) -> usize {
+    heap.copied.take();
+    built_parts(heap, term, std::iter::once(place))
+}
+
+/// Makes a term of the next parts in each of these slots.
+#[inline(never)]
+fn built_parts(
+    heap: &Heap,
+    term: &mut BuiltTerm<'_, '_>,
+    places: impl Iterator<Item = Slot>,
+) -> usize {
+    let mut bytes = 0;
+    for place in places {
+        bytes += match term.next_part() {
+            BuiltPart::Term(run) => {
+                // SAFETY: a `TermRun` begins with a whole term of an encoder's, whose handles are
+                // held while it is borrowed.
+                let input = unsafe {
+                    Reader::of(match fixed_len(run.bytes()[0]) {
+                        // Of a row, binaries of the result alone share a copy (see `grouped`).
+                        0 => term.with_next(run),
+                        _ => run.bytes(),
+                    })
+                };
+                input.distance(step(heap, input, place, DEPTH))
+            }
+            // These call each other once for each level of containers, of which there are few.
+            BuiltPart::Tuple(arity) => {
+                let (word, slots) = heap.tuple(arity);
+                place.fill(word);
+                built_parts(heap, term, slots)
+            }
+            BuiltPart::List(count) => {
+                let (word, cells) = heap.cells(count);
+                place.fill(word);
+                built_parts(heap, term, cells)
+            }
+        };
+    }
+    bytes
 }
 
 /// Decodes an object as a tuple.

@@ -515,7 +515,7 @@ impl Matched<'_> {
         match any {
             true => self
                 .program
-                .run(object, self.context, self.scratch)
+                .show(object, self.context, self.scratch, |_| ())
                 .is_some(),
             false => self.program.is_true(object, self.context, self.scratch),
         }

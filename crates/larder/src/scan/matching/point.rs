@@ -176,7 +176,8 @@ impl EngineTable {
                 if !takes {
                     return program.is_true(&object, point.context, scratch);
                 }
-                let goes = program.run(&object, point.context, scratch).is_some();
+                let shown = program.show(&object, point.context, scratch, |_| ());
+                let goes = shown.is_some();
                 if goes {
                     values.push(value);
                 }
