@@ -42,8 +42,9 @@ pub(crate) struct TreeView<'g> {
 /// The slot and the record of an entry, as far as they were read.
 struct RecordRead {
     slot: u64,
-    /// The first bytes of the record.
-    bits: u64,
+    /// The first bytes of the record, sixteen if all of these are in the leaf, otherwise eight.
+    first: u128,
+    known: usize,
     parts: RecordParts,
 }
 
@@ -501,7 +502,7 @@ impl<'g> TreeView<'g> {
 
     /// Copies the value of a record to the front of `out`, and returns its length. `None` if it is
     /// too long.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn copy_short(
         &self,
         record: &Record,
@@ -557,9 +558,18 @@ impl<'g> TreeView<'g> {
     #[inline(always)]
     fn read_record(&self, i: usize) -> Result<RecordRead, Torn> {
         let slot = self.slot(i)?;
-        let (bits, at) = self.begin_record(slot)?;
-        let parts = RecordParts::of(bits, at);
-        Ok(RecordRead { slot, bits, parts })
+        let at = (slot & OFFSET_MASK) as usize;
+        // Most records are that short, so that nothing of them is loaded twice.
+        let (low, high, known) = match words::sixteen(self.words, at) {
+            Some([low, high]) => (low, high, 16),
+            None => (words::load(self.words, at)?, 0, 8),
+        };
+        Ok(RecordRead {
+            slot,
+            first: u128::from(low) | u128::from(high) << 64,
+            known,
+            parts: RecordParts::of(low, at),
+        })
     }
 
     /// Appends the position of an entry that isn't outside, and the first `limit` bytes of its
@@ -574,7 +584,12 @@ impl<'g> TreeView<'g> {
     ) -> Result<usize, Torn> {
         // Assemble the position from its three parts: the leaf's prefix, up to five bytes in the
         // slot, and the rest in the record.
-        let RecordRead { slot, bits, parts } = *read;
+        let RecordRead {
+            slot,
+            first,
+            known,
+            parts,
+        } = *read;
         let in_slot = ShortBytes {
             bytes: slot.to_be_bytes(),
             len: parts.suffix.min(5),
@@ -582,10 +597,9 @@ impl<'g> TreeView<'g> {
         // The value follows the rest of the position, so one copy gets both.
         let value = parts.value.min(limit);
         let (at, len) = (parts.rest_at, parts.suffix - in_slot.len + value);
-        // If the two lengths have a byte each, the next six bytes were loaded with them.
-        if len <= 6 && at == (slot & OFFSET_MASK) as usize + 2 {
-            let bits = (bits >> 16).to_le_bytes();
-            words::push_after(front, in_slot, ShortBytes { bytes: bits, len }, bytes);
+        // If the two lengths have a byte each, the next bytes were loaded with them.
+        if len <= known - 2 && at == (slot & OFFSET_MASK) as usize + 2 {
+            words::push_after(front, in_slot, (first >> 16, len), bytes);
             return Ok(bytes.len() - value);
         }
         words::copy_out_after(front, in_slot, self.words, at, len, bytes)?;
