@@ -379,15 +379,15 @@ impl<'g> TreeView<'g> {
             return Ok(record.suffix().cmp(&suffix.len()));
         }
         // The first five bytes are equal, so the bytes after them decide.
-        let (rest, other) = (record.rest(), &suffix[5.min(suffix.len())..]);
-        if rest > 8 || other.len() > 8 {
+        let (rest, other) = (record.rest(), suffix.len().saturating_sub(5));
+        if rest > 8 || other > 8 {
             return self.compare_long(record, suffix);
         }
         // Compare both as big-endian words, padded with zeros. If the words are equal, the shorter
         // one is a prefix of the other.
         let bytes = words::load(self.words, record.rest_at())?.swap_bytes();
         let word = bytes & !(u64::MAX.checked_shr(8 * rest as u32).unwrap_or(0));
-        Ok(word.cmp(&eight(other, 0)).then(rest.cmp(&other.len())))
+        Ok(word.cmp(&eight(suffix, 5)).then(rest.cmp(&other)))
     }
 
     #[inline(never)]

@@ -328,6 +328,27 @@ pub(crate) fn compare(
     Ok(len.cmp(&other.len()))
 }
 
+/// Writes the low `len` bytes of `bytes`, at most eight, from byte `at` on, as `write_short`. Two
+/// words of the run are enough for it.
+#[inline(always)]
+pub(crate) fn write_word(words: &[AtomicU64], at: usize, bytes: u64, len: usize) -> bool {
+    let Some(two) = words.get(at / 8..).and_then(<[_]>::first_chunk::<2>) else {
+        return false;
+    };
+    debug_assert!(len <= 8);
+    let shift = (at % 8) as u32 * 8;
+    // One word as two, from the first byte's place on. In two steps: a shift by 64 is none.
+    let apart = |word: u64| [word << shift, word >> 1 >> (63 - shift)];
+    // The lowest bytes of a word, as many as there are.
+    let mask = u64::MAX.checked_shr(64 - 8 * len as u32).unwrap_or(0);
+    for ((word, part), mask) in two.iter().zip(apart(bytes)).zip(apart(mask)) {
+        // Ordering: Relaxed, both, see the module's head.
+        let others = u64::from_le(word.load(Relaxed)) & !mask;
+        word.store((others | part).to_le(), Relaxed);
+    }
+    true
+}
+
 /// Writes the low `len` bytes of `bytes`, at most sixteen, from byte `at` on. The other bytes of
 /// `bytes` are zeros. Returns `false`, and writes nothing, if fewer than three words of the run
 /// begin at the word that has byte `at`.

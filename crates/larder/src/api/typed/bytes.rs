@@ -154,7 +154,7 @@ pub(super) fn write_object<K: EncodeKey + ?Sized, V: Serialize + ?Sized>(
     }
     // A simple key is set, or any other one. The value is the only other element.
     enc.element(|e| ser::write(value, e))?;
-    match enc.finish() {
+    match enc.finish_here() {
         true => Ok(()),
         false => Err(ser::incomplete()),
     }
