@@ -397,7 +397,19 @@ impl<'g> TreeView<'g> {
             let found = position.get(self.leaf.prefix_len()..).ok_or(Torn)?;
             return Ok(found.cmp(suffix));
         }
-        words::compare(self.words, record.rest_at(), record.rest(), &suffix[5..])
+        let (rest, other) = (record.rest(), suffix.len().saturating_sub(5));
+        if rest <= 16 && other <= 16 {
+            if let Some([high, low]) = words::sixteen(self.words, record.rest_at()) {
+                // As in `compare`, with numbers of sixteen bytes.
+                let both = |high, low| u128::from(high) << 64 | u128::from(low);
+                let beyond = u128::MAX.checked_shr(8 * rest as u32).unwrap_or(0);
+                let found = both(high.swap_bytes(), low.swap_bytes()) & !beyond;
+                let sought = both(eight(suffix, 5), eight(suffix, 13));
+                return Ok(found.cmp(&sought).then(rest.cmp(&other)));
+            }
+        }
+        let sought = suffix.get(5..).unwrap_or(&[]);
+        words::compare(self.words, record.rest_at(), rest, sought)
     }
 
     /// Strips the leaf's prefix from the beginning of a position. The result is empty if the prefix
