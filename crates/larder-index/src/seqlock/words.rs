@@ -558,6 +558,23 @@ mod tests {
     }
 
     #[test]
+    fn short_copies_are_those_of_all_lengths() {
+        let bytes: Vec<u8> = (0..64).map(|i| i * 3 + 1).collect();
+        let words = run(&bytes);
+        for at in 0..64 {
+            for len in 0..=64 - at {
+                let mut out = [9; 40];
+                let copied = copy_short(&words, at, len, &mut out);
+                assert_eq!(copied.is_ok(), len <= out.len(), "{at} {len}");
+                if copied.is_ok() {
+                    assert_eq!(out[..len], bytes[at..at + len], "{at} {len}");
+                }
+            }
+        }
+        assert!(copy_short(&words, 60, 5, &mut [0; 8]).is_err());
+    }
+
+    #[test]
     fn a_short_write_is_that_of_the_writer() {
         for at in 0..=48 {
             for len in 0..=16usize {
@@ -574,6 +591,16 @@ mod tests {
                 let expect = run(&[7; 48]);
                 if is_written {
                     write(&expect, at, &bytes);
+                }
+                for (word, expect) in words.iter().zip(&expect) {
+                    assert_eq!(word.load(Relaxed), expect.load(Relaxed), "{at} {len}");
+                }
+                // Two words are enough for up to eight bytes.
+                let (words, expect) = (run(&[7; 48]), run(&[7; 48]));
+                if len <= 8 && write_word(&words, at, little(&bytes), len) {
+                    write(&expect, at, &bytes);
+                } else {
+                    assert!(len > 8 || at >= 40, "{at} {len}");
                 }
                 for (word, expect) in words.iter().zip(&expect) {
                     assert_eq!(word.load(Relaxed), expect.load(Relaxed), "{at} {len}");

@@ -404,6 +404,29 @@ mod tests {
         }
     }
 
+    /// Short binaries with a zero at each place, and without one.
+    #[test]
+    fn a_zero_anywhere_is_escaped() {
+        for len in 0..=40 {
+            for zero in 0..=len {
+                let mut bytes = vec![7; len];
+                if let Some(byte) = bytes.get_mut(zero) {
+                    *byte = 0;
+                }
+                let escaped = bytes.iter().flat_map(|&byte| match byte {
+                    0 => vec![0, 0xFF],
+                    _ => vec![byte],
+                });
+                let end = [0, if len == 0 { 0 } else { 8 }];
+                let expect: Vec<u8> = [0xFA].into_iter().chain(escaped).chain(end).collect();
+                let found = key(&Term::binary(&bytes));
+                assert_eq!(found, expect);
+                let plain = order_key::to_binary(&found);
+                assert_eq!(plain, (zero == len).then_some(&bytes[..]));
+            }
+        }
+    }
+
     /// Bits of a few bytes that come again and again.
     fn bits(len: usize, pattern: &[u8], bits: usize) -> Term {
         let bytes: Vec<u8> = pattern.iter().copied().cycle().take(len).collect();
