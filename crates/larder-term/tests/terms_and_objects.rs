@@ -651,6 +651,46 @@ fn what_an_unfinished_object_has_is_given_back() {
     assert_eq!(blob::live_count(), before);
 }
 
+/// An object that is finished in place stays in its buffer. Only that of two elements is a pair.
+#[test]
+fn pairs_that_are_finished_in_place() {
+    for form in [KeyForm::Ordered, KeyForm::Hash { legacy_zero: false }] {
+        for (arity, compress) in (1..=20).flat_map(|arity| [(arity, false), (arity, true)]) {
+            let mut object = ObjectBuf::new();
+            let mut enc = ObjectEncoder::new(&mut object, arity, 1, form, compress);
+            enc.key(|e| e.int(17));
+            (1..arity).for_each(|_| enc.element(|e| e.binary(&[b'a'; 100])));
+            assert!(enc.finish_here());
+            drop(enc);
+            let value = object.value();
+            let pair = object::beside_key(value).filter(|(arity, _)| *arity == 2);
+            assert_eq!(
+                object::beside_key_of_pair(value),
+                pair.map(|(_, element)| element)
+            );
+            assert_eq!(pair.is_some(), arity == 2 && !compress);
+        }
+        // The exact key is beside the value: 1.0 is found as 1 is.
+        let mut object = ObjectBuf::new();
+        object::encode(
+            term!({1.0, 2}).as_ref(),
+            1,
+            KeyForm::Ordered,
+            false,
+            &mut object,
+        )
+        .unwrap();
+        assert_eq!(object::beside_key_of_pair(object.value()), None);
+    }
+    // An unfinished one leaves nothing.
+    let mut object = ObjectBuf::new();
+    let mut enc = ObjectEncoder::new(&mut object, 2, 1, KeyForm::Ordered, false);
+    enc.key(|e| e.int(17));
+    assert!(!enc.finish_here());
+    drop(enc);
+    assert!(object.value().is_empty() && object.key().is_empty());
+}
+
 #[test]
 fn binaries_as_keys_lie_in_their_index_keys() {
     let zero_within = [&[7; 9][..], &[0; 3], &[7; 9]].concat();

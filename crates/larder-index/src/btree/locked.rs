@@ -310,7 +310,7 @@ impl<'g> LockedTreeLeaf<'g> {
         self.change();
         let (words, at) = (self.leaf.words(), record.value_at() + at);
         let is_short = bytes.len() <= 8;
-        if is_short && words::write_short(words, at, u128::from(little(bytes)), bytes.len()) {
+        if is_short && words::write_word(words, at, little(bytes), bytes.len()) {
             return;
         }
         let mut writer = Writer::new(words, at);

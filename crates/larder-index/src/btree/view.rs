@@ -42,8 +42,9 @@ pub(crate) struct TreeView<'g> {
 /// The slot and the record of an entry, as far as they were read.
 struct RecordRead {
     slot: u64,
-    /// The first bytes of the record.
-    bits: u64,
+    /// The first bytes of the record, sixteen if all of these are in the leaf, otherwise eight.
+    first: u128,
+    known: usize,
     parts: RecordParts,
 }
 
@@ -378,15 +379,15 @@ impl<'g> TreeView<'g> {
             return Ok(record.suffix().cmp(&suffix.len()));
         }
         // The first five bytes are equal, so the bytes after them decide.
-        let (rest, other) = (record.rest(), &suffix[5.min(suffix.len())..]);
-        if rest > 8 || other.len() > 8 {
+        let (rest, other) = (record.rest(), suffix.len().saturating_sub(5));
+        if rest > 8 || other > 8 {
             return self.compare_long(record, suffix);
         }
         // Compare both as big-endian words, padded with zeros. If the words are equal, the shorter
         // one is a prefix of the other.
         let bytes = words::load(self.words, record.rest_at())?.swap_bytes();
         let word = bytes & !(u64::MAX.checked_shr(8 * rest as u32).unwrap_or(0));
-        Ok(word.cmp(&eight(other, 0)).then(rest.cmp(&other.len())))
+        Ok(word.cmp(&eight(suffix, 5)).then(rest.cmp(&other)))
     }
 
     #[inline(never)]
@@ -396,7 +397,19 @@ impl<'g> TreeView<'g> {
             let found = position.get(self.leaf.prefix_len()..).ok_or(Torn)?;
             return Ok(found.cmp(suffix));
         }
-        words::compare(self.words, record.rest_at(), record.rest(), &suffix[5..])
+        let (rest, other) = (record.rest(), suffix.len().saturating_sub(5));
+        if rest <= 16 && other <= 16 {
+            if let Some([high, low]) = words::sixteen(self.words, record.rest_at()) {
+                // As in `compare`, with numbers of sixteen bytes.
+                let both = |high, low| u128::from(high) << 64 | u128::from(low);
+                let beyond = u128::MAX.checked_shr(8 * rest as u32).unwrap_or(0);
+                let found = both(high.swap_bytes(), low.swap_bytes()) & !beyond;
+                let sought = both(eight(suffix, 5), eight(suffix, 13));
+                return Ok(found.cmp(&sought).then(rest.cmp(&other)));
+            }
+        }
+        let sought = suffix.get(5..).unwrap_or(&[]);
+        words::compare(self.words, record.rest_at(), rest, sought)
     }
 
     /// Strips the leaf's prefix from the beginning of a position. The result is empty if the prefix
@@ -501,7 +514,7 @@ impl<'g> TreeView<'g> {
 
     /// Copies the value of a record to the front of `out`, and returns its length. `None` if it is
     /// too long.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn copy_short(
         &self,
         record: &Record,
@@ -557,9 +570,18 @@ impl<'g> TreeView<'g> {
     #[inline(always)]
     fn read_record(&self, i: usize) -> Result<RecordRead, Torn> {
         let slot = self.slot(i)?;
-        let (bits, at) = self.begin_record(slot)?;
-        let parts = RecordParts::of(bits, at);
-        Ok(RecordRead { slot, bits, parts })
+        let at = (slot & OFFSET_MASK) as usize;
+        // Most records are that short, so that nothing of them is loaded twice.
+        let (low, high, known) = match words::sixteen(self.words, at) {
+            Some([low, high]) => (low, high, 16),
+            None => (words::load(self.words, at)?, 0, 8),
+        };
+        Ok(RecordRead {
+            slot,
+            first: u128::from(low) | u128::from(high) << 64,
+            known,
+            parts: RecordParts::of(low, at),
+        })
     }
 
     /// Appends the position of an entry that isn't outside, and the first `limit` bytes of its
@@ -574,7 +596,12 @@ impl<'g> TreeView<'g> {
     ) -> Result<usize, Torn> {
         // Assemble the position from its three parts: the leaf's prefix, up to five bytes in the
         // slot, and the rest in the record.
-        let RecordRead { slot, bits, parts } = *read;
+        let RecordRead {
+            slot,
+            first,
+            known,
+            parts,
+        } = *read;
         let in_slot = ShortBytes {
             bytes: slot.to_be_bytes(),
             len: parts.suffix.min(5),
@@ -582,10 +609,9 @@ impl<'g> TreeView<'g> {
         // The value follows the rest of the position, so one copy gets both.
         let value = parts.value.min(limit);
         let (at, len) = (parts.rest_at, parts.suffix - in_slot.len + value);
-        // If the two lengths have a byte each, the next six bytes were loaded with them.
-        if len <= 6 && at == (slot & OFFSET_MASK) as usize + 2 {
-            let bits = (bits >> 16).to_le_bytes();
-            words::push_after(front, in_slot, ShortBytes { bytes: bits, len }, bytes);
+        // If the two lengths have a byte each, the next bytes were loaded with them.
+        if len <= known - 2 && at == (slot & OFFSET_MASK) as usize + 2 {
+            words::push_after(front, in_slot, (first >> 16, len), bytes);
             return Ok(bytes.len() - value);
         }
         words::copy_out_after(front, in_slot, self.words, at, len, bytes)?;

@@ -42,6 +42,33 @@ pub(crate) fn load(words: &[AtomicU64], at: usize) -> Result<u64, Torn> {
     Ok(joined(low, high, shift))
 }
 
+/// `N` words of eight bytes each from byte `at` on, little endian. `None` if fewer than `M` words
+/// of the run, which is one more, begin at the word that has byte `at`.
+#[inline(always)]
+fn joined_words<const M: usize, const N: usize>(
+    words: &[AtomicU64],
+    at: usize,
+) -> Option<[u64; N]> {
+    const { assert!(M == N + 1) };
+    let shift = (at % 8) as u32 * 8;
+    let run: &[AtomicU64; M] = words.get(at / 8..)?.first_chunk()?;
+    let run = run.each_ref().map(loaded);
+    Some(std::array::from_fn(|i| joined(run[i], run[i + 1], shift)))
+}
+
+/// Sixteen bytes from byte `at` on, as two words, little endian. `None` if fewer than three words
+/// of the run begin at the word that has byte `at`.
+#[inline(always)]
+pub(crate) fn sixteen(words: &[AtomicU64], at: usize) -> Option<[u64; 2]> {
+    joined_words::<3, 2>(words, at)
+}
+
+/// Thirty-two bytes, like `sixteen`, of five words.
+#[inline(always)]
+fn thirty_two(words: &[AtomicU64], at: usize) -> Option<[u64; 4]> {
+    joined_words::<5, 4>(words, at)
+}
+
 /// Appends `len` bytes from byte `at` to `out`.
 #[inline]
 pub(crate) fn copy_out(
@@ -95,23 +122,35 @@ pub(crate) fn copy_out_after(
     len: usize,
     out: &mut Vec<u8>,
 ) -> Result<(), Torn> {
+    // Up to sixteen bytes lie in three words, and up to thirty-two in five. All of these are copied
+    // however many bytes there are, since no branch should depend on that.
+    if len <= 16 {
+        if let Some(all) = sixteen(words, at) {
+            let (to, begun) = begin_copy(front, more, len, out);
+            // SAFETY:
+            // 1. `begin_copy` has made room for at least sixteen bytes;
+            // 2. all bytes up to the new length were written.
+            unsafe {
+                to.cast::<[u64; 2]>().write_unaligned(all.map(u64::to_le));
+                out.set_len(begun + len);
+            }
+            return Ok(());
+        }
+    } else if len <= 32 {
+        if let Some(all) = thirty_two(words, at) {
+            let (to, begun) = begin_copy(front, more, len, out);
+            // SAFETY:
+            // 1. `begin_copy` has made room for `len + 16` bytes, which are more than thirty-two;
+            // 2. all bytes up to the new length were written.
+            unsafe {
+                to.cast::<[u64; 4]>().write_unaligned(all.map(u64::to_le));
+                out.set_len(begun + len);
+            }
+            return Ok(());
+        }
+    }
     let (i, shift) = (at / 8, (at % 8) as u32 * 8);
     let joined = |low, high| joined(low, high, shift).to_le();
-    // Up to sixteen bytes lie in three words. They are copied however many there are, since no
-    // branch should depend on that.
-    if let (Some([a, b, c]), true) = (words.get(i..).and_then(<[_]>::first_chunk), len <= 16) {
-        let (to, begun) = begin_copy(front, more, len, out);
-        let second = loaded(b);
-        let both = [joined(loaded(a), second), joined(second, loaded(c))];
-        // SAFETY:
-        // 1. `begin_copy` has made room for at least sixteen bytes;
-        // 2. all bytes up to the new length were written.
-        unsafe {
-            to.cast::<[u64; 2]>().write_unaligned(both);
-            out.set_len(begun + len);
-        }
-        return Ok(());
-    }
     if at.saturating_add(len) > words.len() * 8 {
         return Err(Torn);
     }
@@ -146,21 +185,22 @@ pub(crate) fn copy_out_after(
     Ok(())
 }
 
-/// Appends to `out` the bytes of `front`, then `more`, then `last`.
+/// Appends to `out` the bytes of `front`, then `more`, then the first `len` of `last`, low ones
+/// first, which are at most sixteen.
 #[inline(always)]
 pub(crate) fn push_after(
     front: &CopyPrefix<'_>,
     more: ShortBytes,
-    last: ShortBytes,
+    (last, len): (u128, usize),
     out: &mut Vec<u8>,
 ) {
-    let len = last.len.min(8);
+    let len = len.min(16);
     let (to, begun) = begin_copy(front, more, len, out);
     // SAFETY:
     // 1. `begin_copy` has made room for at least sixteen bytes;
     // 2. all bytes up to the new length were written.
     unsafe {
-        to.cast::<[u8; 8]>().write_unaligned(last.bytes);
+        to.cast::<[u8; 16]>().write_unaligned(last.to_le_bytes());
         out.set_len(begun + len);
     }
 }
@@ -197,6 +237,14 @@ fn begin_copy(
     (to, from + first.len() + count)
 }
 
+/// Writes words to the front of `out`, as many as it has room for.
+#[inline(always)]
+fn put_words<const N: usize>(all: &[u64; N], out: &mut [u8]) {
+    for (to, word) in out.chunks_exact_mut(8).zip(all) {
+        to.copy_from_slice(&word.to_le_bytes());
+    }
+}
+
 /// Copies `len` bytes from byte `at` on to the front of `out`. The bytes after them become
 /// arbitrary.
 #[inline]
@@ -206,6 +254,18 @@ pub(crate) fn copy_short<const N: usize>(
     len: usize,
     out: &mut [u8; N],
 ) -> Result<(), Torn> {
+    // As in `copy_out_after`: no branch depends on how many there are of sixteen, or of thirty-two.
+    if len <= N.min(16) {
+        if let Some(all) = sixteen(words, at) {
+            put_words(&all, out);
+            return Ok(());
+        }
+    } else if len <= N.min(32) {
+        if let Some(all) = thirty_two(words, at) {
+            put_words(&all, out);
+            return Ok(());
+        }
+    }
     // An offset outside the run comes from torn bytes (see `Torn`).
     if at.saturating_add(len) > words.len() * 8 || len > N {
         return Err(Torn);
@@ -213,15 +273,6 @@ pub(crate) fn copy_short<const N: usize>(
     let (first, shift) = (at / 8, (at % 8) as u32 * 8);
     let words = words.get(first..).ok_or(Torn)?;
     let joined = |low, high| joined(low, high, shift).to_le_bytes();
-    // As in `copy_out_after`: no branch depends on how many of sixteen bytes there are.
-    if let (Some([a, b, c]), Some(to), true) =
-        (words.first_chunk(), out.first_chunk_mut::<16>(), len <= 16)
-    {
-        let second = loaded(b);
-        to[..8].copy_from_slice(&joined(loaded(a), second));
-        to[8..].copy_from_slice(&joined(second, loaded(c)));
-        return Ok(());
-    }
     let mut words = words.iter().map(loaded).chain(std::iter::repeat(0));
     let mut low = words.next().unwrap_or(0);
     let places = out.chunks_exact_mut(8).take(len.div_ceil(8));
@@ -275,6 +326,27 @@ pub(crate) fn compare(
         }
     }
     Ok(len.cmp(&other.len()))
+}
+
+/// Writes the low `len` bytes of `bytes`, at most eight, from byte `at` on, as `write_short`. Two
+/// words of the run are enough for it.
+#[inline(always)]
+pub(crate) fn write_word(words: &[AtomicU64], at: usize, bytes: u64, len: usize) -> bool {
+    let Some(two) = words.get(at / 8..).and_then(<[_]>::first_chunk::<2>) else {
+        return false;
+    };
+    debug_assert!(len <= 8);
+    let shift = (at % 8) as u32 * 8;
+    // One word as two, from the first byte's place on. In two steps: a shift by 64 is none.
+    let apart = |word: u64| [word << shift, word >> 1 >> (63 - shift)];
+    // The lowest bytes of a word, as many as there are.
+    let mask = u64::MAX.checked_shr(64 - 8 * len as u32).unwrap_or(0);
+    for ((word, part), mask) in two.iter().zip(apart(bytes)).zip(apart(mask)) {
+        // Ordering: Relaxed, both, see the module's head.
+        let others = u64::from_le(word.load(Relaxed)) & !mask;
+        word.store((others | part).to_le(), Relaxed);
+    }
+    true
 }
 
 /// Writes the low `len` bytes of `bytes`, at most sixteen, from byte `at` on. The other bytes of
@@ -486,6 +558,23 @@ mod tests {
     }
 
     #[test]
+    fn short_copies_are_those_of_all_lengths() {
+        let bytes: Vec<u8> = (0..64).map(|i| i * 3 + 1).collect();
+        let words = run(&bytes);
+        for at in 0..64 {
+            for len in 0..=64 - at {
+                let mut out = [9; 40];
+                let copied = copy_short(&words, at, len, &mut out);
+                assert_eq!(copied.is_ok(), len <= out.len(), "{at} {len}");
+                if copied.is_ok() {
+                    assert_eq!(out[..len], bytes[at..at + len], "{at} {len}");
+                }
+            }
+        }
+        assert!(copy_short(&words, 60, 5, &mut [0; 8]).is_err());
+    }
+
+    #[test]
     fn a_short_write_is_that_of_the_writer() {
         for at in 0..=48 {
             for len in 0..=16usize {
@@ -502,6 +591,16 @@ mod tests {
                 let expect = run(&[7; 48]);
                 if is_written {
                     write(&expect, at, &bytes);
+                }
+                for (word, expect) in words.iter().zip(&expect) {
+                    assert_eq!(word.load(Relaxed), expect.load(Relaxed), "{at} {len}");
+                }
+                // Two words are enough for up to eight bytes.
+                let (words, expect) = (run(&[7; 48]), run(&[7; 48]));
+                if len <= 8 && write_word(&words, at, little(&bytes), len) {
+                    write(&expect, at, &bytes);
+                } else {
+                    assert!(len > 8 || at >= 40, "{at} {len}");
                 }
                 for (word, expect) in words.iter().zip(&expect) {
                     assert_eq!(word.load(Relaxed), expect.load(Relaxed), "{at} {len}");

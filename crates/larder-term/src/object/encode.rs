@@ -44,6 +44,8 @@ pub struct ObjectEncoder<'b> {
     flags: u8,
     complete: bool,
     keyed: bool,
+    /// Whether the object was finished. The buffer then keeps it.
+    finished: bool,
 }
 
 impl<'b> ObjectEncoder<'b> {
@@ -73,6 +75,7 @@ impl<'b> ObjectEncoder<'b> {
             flags: 0,
             complete: (1..=arity).contains(&keypos),
             keyed: false,
+            finished: false,
             object,
         }
     }
@@ -281,6 +284,13 @@ impl<'b> ObjectEncoder<'b> {
     /// exactly the key and all other elements.
     #[inline]
     pub fn finish(mut self) -> bool {
+        self.finish_here()
+    }
+
+    /// As [`finish`](Self::finish), without a move of the encoder: a copy right after its parts
+    /// were stored would wait for these stores. Must be the last call.
+    #[inline]
+    pub fn finish_here(&mut self) -> bool {
         if !(self.complete && self.missing == 0) {
             return false;
         }
@@ -293,8 +303,7 @@ impl<'b> ObjectEncoder<'b> {
         if self.object.value.len() > LONGEST_IN_LINE {
             self.put_out_of_line();
         }
-        // The buffer keeps what it has.
-        std::mem::forget(self);
+        self.finished = true;
         true
     }
 
@@ -322,8 +331,11 @@ impl<'b> ObjectEncoder<'b> {
 impl Drop for ObjectEncoder<'_> {
     /// Empties the buffer, since the object wasn't finished. All of its elements may be there: one
     /// of the closures may have failed after it had pushed a whole term.
+    #[inline]
     fn drop(&mut self) {
-        self.abandon();
+        if !self.finished {
+            self.abandon();
+        }
     }
 }
 

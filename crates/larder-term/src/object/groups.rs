@@ -134,7 +134,7 @@ pub(crate) struct Run {
 
 impl Run {
     /// Before the first element.
-    #[inline(never)]
+    #[inline(always)]
     pub(super) fn begin(arity: usize, value: &mut Vec<u8>) -> Run {
         begin(arity, |bytes| value.extend_from_slice(bytes));
         let end = value.len();

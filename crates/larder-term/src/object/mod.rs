@@ -39,8 +39,8 @@ pub use packed::{compressed, in_line_len, plain_len};
 use sized::close;
 pub use sized::{Prefix, LONG};
 pub use view::{
-    beside_key, binary_key, has_exact_key, has_same_element, int_key, term_key, ObjectElements,
-    ObjectKey, ObjectView, UnopenedObject,
+    beside_key, beside_key_of_pair, binary_key, has_exact_key, has_same_element, int_key, term_key,
+    ObjectElements, ObjectKey, ObjectView, UnopenedObject,
 };
 
 use crate::blob::{self, Handles};

@@ -49,6 +49,17 @@ pub fn beside_key(value: &[u8]) -> Option<(usize, &[u8])> {
     Some((arity, others))
 }
 
+/// The element beside the key of an object of two elements, which other bytes may follow. `None`
+/// for all other objects, and for those of which [`beside_key`] says nothing.
+#[inline(always)]
+pub fn beside_key_of_pair(value: &[u8]) -> Option<&[u8]> {
+    // Such an object has no lengths of groups. So one test of the header's only byte tells all.
+    const PAIR: u8 = 2 << FLAG_BITS;
+    const ARITY: u8 = u8::MAX << FLAG_BITS;
+    let (&header, element) = value.split_first()?;
+    (header & (ARITY | EXACT_KEY | COMPRESSED) == PAIR).then_some(element)
+}
+
 /// As `beside_key`, with the lengths of the groups between arity and elements.
 #[inline]
 fn split_beside_key(value: &[u8]) -> Option<(usize, &[u8], &[u8])> {
@@ -169,7 +180,7 @@ pub fn term_key<'k>(index_key: &'k [u8], value: &[u8]) -> Option<TermRef<'k>> {
 
 /// The key of an object, if it is an integer of 64 bits that the index key alone tells: a term, or
 /// an order key.
-#[inline]
+#[inline(always)]
 pub fn int_key(index_key: &[u8], value: &[u8]) -> Option<i64> {
     match key_flags(value) {
         FROM_ORDER => order_key::to_int(index_key),

@@ -86,6 +86,10 @@ pub(super) fn push(bytes: &[u8], bits: usize, out: &mut impl Sink) {
 
 #[inline]
 fn push_escaped(bytes: &[u8], out: &mut impl Sink) {
+    // Most are texts, which have no zeros.
+    if has_no_zero(bytes) {
+        return out.slice(bytes);
+    }
     let mut rest = bytes;
     while let Some(eight) = rest.first_chunk::<8>() {
         let word = u64::from_le_bytes(*eight);
@@ -211,7 +215,7 @@ pub fn to_binary(key: &[u8]) -> Option<&[u8]> {
     // Without groups and escapes, the bytes are as they are. The last one has eight bits.
     let is_plain = *end == [0, if bytes.is_empty() { 0 } else { 8 }]
         && bytes.len() <= ESCAPED
-        && before_zero(bytes, ESCAPED) == bytes.len();
+        && (has_no_zero(bytes) || before_zero(bytes, ESCAPED) == bytes.len());
     is_plain.then_some(bytes)
 }
 
@@ -246,6 +250,21 @@ pub(super) fn read(key: &[u8], at: usize, out: &mut Vec<u8>) -> usize {
     }
     set_head(start, space, bits, out);
     end
+}
+
+/// Whether there are eight to [`NEAR`] bytes, none of them zero. `false` may say that there are
+/// other numbers of bytes.
+#[inline]
+fn has_no_zero(bytes: &[u8]) -> bool {
+    let Some(last) = bytes.last_chunk::<8>().filter(|_| bytes.len() <= NEAR) else {
+        return false;
+    };
+    // The last eight bytes begin with some that were looked at.
+    let word = |eight: &[u8]| eight.try_into().map_or(0, u64::from_le_bytes);
+    let words = bytes.chunks_exact(8).map(word);
+    words.fold(zeros(u64::from_le_bytes(*last)), |found, word| {
+        found | zeros(word)
+    }) == 0
 }
 
 /// The number of bytes before the first zero, `most` if there are as many.
@@ -382,6 +401,29 @@ mod tests {
             let mut inline = Vec::new();
             Encoder::new(&mut inline, Mode::Inline).term(term.as_ref());
             assert_eq!(again, inline);
+        }
+    }
+
+    /// Short binaries with a zero at each place, and without one.
+    #[test]
+    fn a_zero_anywhere_is_escaped() {
+        for len in 0..=40 {
+            for zero in 0..=len {
+                let mut bytes = vec![7; len];
+                if let Some(byte) = bytes.get_mut(zero) {
+                    *byte = 0;
+                }
+                let escaped = bytes.iter().flat_map(|&byte| match byte {
+                    0 => vec![0, 0xFF],
+                    _ => vec![byte],
+                });
+                let end = [0, if len == 0 { 0 } else { 8 }];
+                let expect: Vec<u8> = [0xFA].into_iter().chain(escaped).chain(end).collect();
+                let found = key(&Term::binary(&bytes));
+                assert_eq!(found, expect);
+                let plain = order_key::to_binary(&found);
+                assert_eq!(plain, (zero == len).then_some(&bytes[..]));
+            }
         }
     }
 

@@ -126,7 +126,9 @@ pub(super) fn with_object<O: Layout, K: EncodeKey + ?Sized, V: Serialize + ?Size
     f: impl FnOnce(&ObjectBuf) -> R,
 ) -> Result<R, Error> {
     let mut buffers = take_buffers();
-    let written = write_object(table, key, value, &mut buffers.object, O::push_key);
+    let written = write_object(table, key, value, &mut buffers.object, |leaf, enc| {
+        O::push_key(leaf, enc)
+    });
     let result = written.map(|()| f(&buffers.object));
     give_back(buffers);
     result
@@ -152,7 +154,7 @@ pub(super) fn write_object<K: EncodeKey + ?Sized, V: Serialize + ?Sized>(
     }
     // A simple key is set, or any other one. The value is the only other element.
     enc.element(|e| ser::write(value, e))?;
-    match enc.finish() {
+    match enc.finish_here() {
         true => Ok(()),
         false => Err(ser::incomplete()),
     }

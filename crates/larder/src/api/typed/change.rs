@@ -53,7 +53,9 @@ impl<K: OrderedKey, V: Serialize + DeserializeOwned, O: Order> Typed<K, V, O> {
                             Next::Keep => Decision::Keep,
                             Next::Remove => Decision::Remove,
                             Next::Put(value) => {
-                                bytes::write_object(table, key, value, object, O::leave_out_key)?;
+                                bytes::write_object(table, key, value, object, |leaf, enc| {
+                                    O::leave_out_key(leaf, enc)
+                                })?;
                                 Decision::Put
                             }
                         };

@@ -418,6 +418,7 @@ impl EncodeKey for bool {
 }
 
 impl OrderedKey for bool {
+    #[inline]
     fn decode_key(term: TermRef<'_>) -> Option<Self> {
         let atom = term.as_atom()?;
         let is_true = atom == true.into();

@@ -69,9 +69,9 @@ impl<'v> View<'v> {
 #[inline(always)]
 pub(super) fn view(stored: Stored<'_>) -> Result<View<'_>, Error> {
     // Usually the value is all that is stored beside the key.
-    match object::beside_key(stored.value()) {
-        Some((2, value)) => Ok(View(raw::stored_element(value))),
-        _ => other(stored),
+    match object::beside_key_of_pair(stored.value()) {
+        Some(value) => Ok(View(raw::stored_element(value))),
+        None => other(stored),
     }
 }
 
@@ -136,7 +136,7 @@ pub(super) fn with_term<K: OrderedKey, V: for<'v> Deserialize<'v>, O: Layout>(
 /// value lies beside it, and is read where it is. `None` for a row that must be opened as a whole.
 #[inline(always)]
 fn parts<'v, K: OrderedKey, O: Layout>(stored: &Stored<'v>) -> Option<(K, View<'v>)> {
-    let (_, value) = stored.beside_key().filter(|(arity, _)| *arity == 2)?;
+    let value = object::beside_key_of_pair(stored.value())?;
     Some((O::key_of(stored)?, View(raw::stored_element(value))))
 }
 
