@@ -466,6 +466,61 @@ fn parts_of_large_values_are_replaced() {
     }
 }
 
+/// Parts of values that lie inside their leaves are replaced by longer and by shorter ones. The
+/// entries beside them stay as they are.
+#[test]
+fn parts_of_small_values_are_replaced() {
+    let (guard, how) = (pin(), Hashes::Good);
+    for (kind, config) in [Kind::Hash, Kind::Ordered]
+        .into_iter()
+        .flat_map(|kind| configs().map(|config| (kind, config)))
+    {
+        let index = make(kind, config);
+        let mut values: Vec<Vec<u8>> = (0..300)
+            .map(|i| (0..4 + i % 13).map(|at| (i + at) as u8).collect())
+            .collect();
+        for (i, value) in values.iter().enumerate() {
+            let bytes = key_bytes(i as u16);
+            index.put(&guard, key(&bytes, how), value, &mut |_| true);
+        }
+        let parts = [
+            (1, 2, 2),
+            (0, 1, 9),
+            (2, 5, 0),
+            (3, 0, 1),
+            (0, 4, 1),
+            (1, 0, 20),
+            (2, 17, 3),
+        ];
+        for (at, len, new_len) in parts {
+            for i in 0..values.len() {
+                let bytes = key_bytes(i as u16);
+                let new: Vec<u8> = (0..new_len).map(|n| 255 - (n + i) as u8 % 4).collect();
+                let (at, len) = (
+                    at.min(values[i].len()),
+                    len.min(values[i].len().saturating_sub(at)),
+                );
+                let changed = index.update_present(
+                    &guard,
+                    key(&bytes, how),
+                    &mut Vec::new(),
+                    &mut |old, out| {
+                        out.extend_from_slice(&new);
+                        Change::splice(old.unwrap(), at, len, out)
+                    },
+                );
+                assert!(changed);
+                values[i].splice(at..at + len, new);
+            }
+            for (i, value) in values.iter().enumerate() {
+                let (bytes, mut found) = (key_bytes(i as u16), Vec::new());
+                assert!(index.get(&guard, key(&bytes, how), &mut found));
+                assert_eq!(found, *value, "{kind:?}: {at}, {len}, {new_len}");
+            }
+        }
+    }
+}
+
 /// A value that lies outside its leaf is lent, and stays as it was while the reader is pinned, even
 /// if its entry is changed in part, replaced or removed.
 #[test]

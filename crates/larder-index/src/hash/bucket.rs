@@ -169,14 +169,18 @@ impl<'g> Bucket<'g> {
         let bits = parts(bits as u64, (bits >> 64) as u64);
         // Merge the bytes into the three words. A word that has none of our bytes is stored
         // unchanged; it may also be a word at the beginning of the bucket.
-        for (k, (mask, bits)) in mask.into_iter().zip(bits).enumerate() {
-            self.set_word(i + k, self.word(i + k) & !mask | bits);
+        for k in 0..mask.len() {
+            self.set_word(i + k, self.word(i + k) & !mask[k] | bits[k]);
         }
     }
 
     /// Copies `len` bytes from byte `from` to byte `to`. The two don't overlap.
     #[inline(always)]
     pub(super) fn copy(self, from: usize, to: usize, len: usize) {
+        // Short objects are one store, which may touch two words.
+        if len <= 8 && len > 0 {
+            return self.store(to, self.load(from) & low_bytes(len), len);
+        }
         let mut done = 0;
         // Pairs of words. Each is loaded and stored as a whole.
         while len - done > 16 {

@@ -23,6 +23,7 @@ use crate::outside::Handle;
 use crate::seqlock::words::{self, Writer};
 use crate::sync::atomic::Ordering::Relaxed;
 use smallvec::SmallVec;
+use std::ops::Range;
 
 // Ordering, for all of this file: Relaxed. Only the lock's holder writes, and readers validate the
 // version (see `seqlock`).
@@ -126,6 +127,31 @@ impl LockedHashLeaf<'_> {
         hit.bucket.store_bytes(hit.from + at, bytes);
     }
 
+    /// Replaces a part of the value of a hit, which is in its bucket. Returns `false`, and changes
+    /// nothing, if there is no room, or if the whole value is needed for that.
+    #[inline(always)]
+    pub(crate) fn replace_part(&mut self, hit: &Hit<'_>, part: Range<usize>, new: &[u8]) -> bool {
+        if part.len() == new.len() {
+            self.overwrite(hit, part.start, new);
+            return true;
+        }
+        let place = (hit.from + part.start, part.len());
+        self.leaf.class() <= UNIT_CLASS && self.splice((hit.bucket, hit.slot), place, new)
+    }
+
+    /// Replaces the value of a hit, which is in its bucket, with one of another length. Returns
+    /// `false`, and changes nothing, if there is no room, or if the object must be outside.
+    #[inline(always)]
+    pub(crate) fn replace_value(&mut self, hit: &Hit<'_>, value: &[u8]) -> bool {
+        match self.leaf.class() {
+            ..=UNIT_CLASS => {
+                let place = (hit.from, hit.value_len());
+                self.splice((hit.bucket, hit.slot), place, value)
+            }
+            _ => self.resize(hit, value),
+        }
+    }
+
     /// Replaces the handle at `at` in a bucket by another one. Returns the old one.
     #[inline]
     pub(crate) fn exchange_handle(
@@ -139,15 +165,58 @@ impl LockedHashLeaf<'_> {
         old
     }
 
-    /// Replaces the value of a hit, which is in its bucket, with one of another length. Its key and
-    /// the objects below it move by the difference.
+    /// Replaces the bytes of a bucket from `at` on, of which there are `len`, by `new`, which has
+    /// another length. They are a part of the value of slot entry `i`. The bytes of the object
+    /// before them, and the objects below it, move by the difference. The bucket's unit is a byte.
     ///
     /// Returns `false`, and changes nothing, if there is no room, or if the object must be outside.
     ///
     /// ```text
-    ///  before   slot entries →    free    ← object n … object i+1 | key value | object i-1 …
-    ///  after    slot entries →  free  ← object n … object i+1 | key longer value | object i-1 …
+    ///  before   slot entries →    free    ← object n … object i+1 | key part rest | object i-1 …
+    ///  after    slot entries →  free  ← object n … object i+1 | key longer rest | object i-1 …
     /// ```
+    #[inline(never)]
+    pub(crate) fn splice(
+        &mut self,
+        (bucket, i): (Bucket<'_>, usize),
+        (at, len): (usize, usize),
+        new: &[u8],
+    ) -> bool {
+        let n = entries(bucket.word(0));
+        let lowest = object_offset(slot_entry(bucket, n), 0);
+        if new.len() < len {
+            let gap = len - new.len();
+            self.add(0, -(gap as isize));
+            bucket.move_up(lowest, at, gap);
+            lower_slots(bucket, i, n, (gap as u64).wrapping_neg());
+            bucket.store_bytes(at + gap, new);
+            return true;
+        }
+        // Check that there is room in the bucket, and that the leaf stays below its upper bound.
+        // Nothing has been changed so far, so the caller can still take another path.
+        let more = new.len() - len;
+        let free = lowest - SLOT_ENTRY * (n + 1);
+        let (body, class) = (self.size_of(bucket, i) + more, self.leaf.class());
+        let live = self.leaf.live_bytes() + more;
+        if more > free || live > self.leaf.bounds().most as usize || !lives_inside(body, class) {
+            return false;
+        }
+        self.add(0, more as isize);
+        bucket.move_down(lowest, at, more);
+        lower_slots(bucket, i, n, more as u64);
+        bucket.store_bytes(at - more, new);
+        true
+    }
+
+    /// The size of the object of slot entry `i`, in a bucket whose unit is a byte.
+    #[inline(always)]
+    fn size_of(&self, bucket: Bucket<'_>, i: usize) -> usize {
+        heap(bucket, i - 1, 0) - object_offset(slot_entry(bucket, i), 0)
+    }
+
+    /// Replaces the value of a hit, which is in its bucket, with one of another length, as `splice`
+    /// does, in a bucket with a unit of more than a byte. There, an object begins with the number
+    /// of unused bytes at its end.
     #[inline(never)]
     pub(crate) fn resize(&mut self, hit: &Hit<'_>, value: &[u8]) -> bool {
         let class = self.leaf.class();
@@ -158,18 +227,15 @@ impl LockedHashLeaf<'_> {
             heap(bucket, i - 1, unit_shift),
         );
         let lowest = heap(bucket, n, unit_shift);
-        // With a larger unit, the object begins with the number of unused bytes at its end.
-        let lead = usize::from(unit_shift > 0);
         // If the new body fits in the place of the old one and leaves few bytes unused, the size of
         // the object stays the same, and nothing below it moves.
-        let body = hit.from - from - lead + value.len();
+        let body = hit.from - from - 1 + value.len();
         let old = end - from;
-        let new = match lead > 0 && (body + lead..=body + lead + SPARE).contains(&old) {
+        let new = match (body + 1..=body + 1 + SPARE).contains(&old) {
             true => old,
             false => object_size(body, class),
         };
-        // Check that there is room in the bucket, and that the leaf stays below its upper bound.
-        // Nothing has been changed so far, so the caller can still take another path.
+        // Check the room, as in `splice`.
         let (more, most) = (new.saturating_sub(old), self.leaf.bounds().most as usize);
         let free = lowest - SLOT_ENTRY * (n + 1);
         if more > free || self.leaf.live_bytes() + more > most || !lives_inside(body, class) {
@@ -188,9 +254,7 @@ impl LockedHashLeaf<'_> {
             lower_slots(bucket, i, n, down as u64);
         }
         // Record how many bytes at the object's end are unused now.
-        if lead > 0 {
-            bucket.store(end - new, (new - lead - body) as u64, lead);
-        }
+        bucket.store(end - new, (new - 1 - body) as u64, 1);
         // Write the value. The object still ends at `end`, and the value's distance from the
         // object's beginning is the same.
         bucket.store_bytes(end - new + (hit.from - from), value);

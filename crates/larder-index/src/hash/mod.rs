@@ -340,7 +340,9 @@ impl<R: KeyRule> Unique for HashOrder<R> {
         scratch: &mut Vec<u8>,
         f: &mut Updater<'_>,
     ) -> bool {
-        let found = self.find_locked::<false>(guard, key);
+        let Found { locked, hit } = self.find_locked::<false>(guard, key);
+        let hit = hit.as_ref();
+        let found = Found { locked, hit };
         self.update_found::<false>(guard, key, found, scratch, |old, new, _| f(old, new))
     }
 
@@ -353,7 +355,7 @@ impl<R: KeyRule> Unique for HashOrder<R> {
     ) -> bool {
         match self.find_present(guard, key) {
             Ok(Some(Found { locked, hit })) => {
-                let hit = Some(hit);
+                let hit = Some(&hit);
                 let found = Found { locked, hit };
                 self.update_found::<false>(guard, key, found, scratch, |old, new, _| f(old, new))
             }
@@ -384,7 +386,9 @@ impl<R: KeyRule> Unique for HashOrder<R> {
 
     fn update_marked(&self, guard: &Guard, key: Key<'_>, f: &mut MarkedUpdater<'_>) -> bool {
         with_scratch(|scratch| {
-            let found = self.find_locked::<true>(guard, key);
+            let Found { locked, hit } = self.find_locked::<true>(guard, key);
+            let hit = hit.as_ref();
+            let found = Found { locked, hit };
             self.update_found::<true>(guard, key, found, scratch, f)
         })
     }

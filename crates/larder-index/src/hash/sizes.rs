@@ -23,8 +23,8 @@ const FILL_LARGE: usize = 750;
 /// The fill factor of a new leaf of a small table.
 const FILL_SMALL: usize = 520;
 /// A leaf of at most this depth is in a small table: one of about eight leaves at most. Its leaves
-/// grow twofold, and shrink to half, so that few entries are moved: about one for each that is
-/// inserted or removed.
+/// grow twofold, and shrink to a quarter, so that few entries are moved: about one for each that is
+/// inserted, and one for three that are removed.
 const SMALL_DEPTH: u8 = 3;
 /// How much the fill factor varies between leaves.
 const FILL_VARIES: usize = 60;
@@ -270,7 +270,8 @@ pub(crate) fn is_sparse(shape: Shape, live: usize) -> bool {
 /// The number of live bytes below which a leaf is sparse.
 ///
 /// A leaf shrinks by two size classes at once. So between two steps a quarter of its objects are
-/// removed, and each removal pays for moving few other objects. In a small table half of them are.
+/// removed, and each removal pays for moving few other objects. In a small table three quarters of
+/// them are.
 fn sparse_below(shape: Shape) -> usize {
     // A leaf of one bucket can't lose buckets. It may get a smaller class.
     if shape.buckets == 1 {
@@ -280,10 +281,10 @@ fn sparse_below(shape: Shape) -> usize {
             0
         };
     }
-    // The size two classes below, or half. A leaf that would fill it by `SPARSE` shrinks to it.
+    // The size two classes below, or a quarter. A leaf that would fill it by `SPARSE` gets it.
     let bytes = memory(shape.buckets as usize, shape.class);
     let smaller = match shape.depth {
-        ..=SMALL_DEPTH => bytes / 2,
+        ..=SMALL_DEPTH => bytes / 4,
         _ => bytes - bytes.next_power_of_two() / STEPS_DOWN,
     };
     let smaller = buckets_of(smaller, shape.class).clamp(1, shape.buckets as usize - 1);

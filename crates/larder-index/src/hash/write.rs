@@ -193,34 +193,33 @@ impl<R: KeyRule> HashOrder<R> {
         &self,
         guard: &Guard,
         key: Key<'_>,
-        Found { mut locked, hit }: Found<'_, Option<Hit<'_>>>,
+        Found { mut locked, hit }: Found<'_, Option<&Hit<'_>>>,
         scratch: &mut Vec<u8>,
         mut f: impl FnMut(Option<&[u8]>, &mut Vec<u8>, &mut u64) -> Change,
     ) -> bool {
         scratch.clear();
-        let mut mark = Mark::of::<MARKED, _>(hit.as_ref(), |hit| locked.leaf.mark(hit));
+        let mut mark = Mark::of::<MARKED, _>(hit, |hit| locked.leaf.mark(hit));
         // The callback decides under the lock. It may write the new value to `scratch`.
-        let old = hit.as_ref().map(|hit| locked.leaf.value(hit));
+        let old = hit.map(|hit| locked.leaf.value(hit));
         let change = f(old, scratch, &mut mark.now);
-        match (change, &hit) {
+        match (change, hit) {
             (Change::Keep, _) | (Change::Remove | Change::Splice(_), None) => return false,
             (Change::Remove, Some(hit)) => {
                 self.remove_hit(guard, key.hash, locked, hit);
                 return true;
             }
-            (Change::Splice(part), Some(hit)) => match part.place_for(scratch) {
-                // (3) The other bytes of the value stay where they are.
-                Some(at) if !hit.outside => {
+            (Change::Splice(part), Some(hit)) => match part.range() {
+                // (3) The bytes of the value after the part stay where they are.
+                at if !hit.outside && locked.leaf.replace_part(hit, at.clone(), scratch) => {
                     mark.set::<MARKED, _>(Some(hit), |hit, mark| {
                         locked.leaf.set_mark(hit.bucket, hit.slot, mark)
                     });
-                    locked.leaf.overwrite(hit, at, scratch);
                     self.finish_in_place(guard, locked.leaf, locked.contention);
                     return true;
                 }
                 // An outside value is copied once, with the other part.
-                _ if hit.outside => {
-                    let (key_len, part) = (key.bytes.len(), part.range());
+                part if hit.outside => {
+                    let key_len = key.bytes.len();
                     if let Some(new) = self.spliced(&locked.leaf, hit, key_len, part, scratch) {
                         mark.set::<MARKED, _>(Some(hit), |hit, mark| {
                             locked.leaf.set_mark(hit.bucket, hit.slot, mark)
@@ -236,10 +235,10 @@ impl<R: KeyRule> HashOrder<R> {
             (Change::Put, _) => {}
         }
         let new = mark.of_new::<MARKED>(hit.is_none());
-        mark.set::<MARKED, _>(hit.as_ref(), |hit, mark| {
+        mark.set::<MARKED, _>(hit, |hit, mark| {
             locked.leaf.set_mark(hit.bucket, hit.slot, mark)
         });
-        self.store(guard, key, locked, hit.as_ref(), scratch, new);
+        self.store(guard, key, locked, hit, scratch, new);
         true
     }
 
@@ -344,7 +343,7 @@ impl<R: KeyRule> HashOrder<R> {
                 return self.store_outside(guard, key, leaf, locked.contention, at, value);
             }
             // The lengths differ: the objects below move by the difference.
-            Some(hit) => leaf.resize(hit, value),
+            Some(hit) => leaf.replace_value(hit, value),
             // The key is new: insert it in its home bucket, or in the next bucket with room.
             None if mark == 0 => self.insert(&home, key.bytes, &mut leaf, value),
             None => {
