@@ -482,6 +482,12 @@ impl<'a> TermRef<'a> {
         }
     }
 
+    /// Whether the term is an integer that fits into 64 bits, or an atom.
+    #[inline]
+    pub fn is_integer_or_atom(self) -> bool {
+        matches!(self.0[0], SMALL..|INT1..=INT8| ATOM1..=ATOM4)
+    }
+
     /// The float, if the term is one.
     #[inline]
     pub fn as_float(self) -> Option<f64> {

@@ -2,9 +2,10 @@
 //! gone.
 
 use larder::host::{
-    Access, Bounds, Engine, EngineTable, Error, FixTime, Host, NewRow, NoHost, Options, OwnerId,
-    Slot, TableId, TableKind,
+    Access, Bounds, CounterOp, Engine, EngineTable, Error, FixTime, Host, NewRow, NoHost, Options,
+    OwnerId, Slot, TableId, TableKind,
 };
+use larder_term::number::Number;
 use larder_term::object::{ObjectBuf, ObjectView};
 use larder_term::{term, Atom, Mode, Term, TermBuf, TermRef};
 use parking_lot::Mutex;
@@ -566,6 +567,61 @@ fn compressed_tables_are_smaller() {
     };
     let (plain, compressed) = (memory(false), memory(true));
     assert!(compressed * 3 < plain, "{compressed} {plain}");
+}
+
+/// Threads that count from a default under the same keys: one of them inserts it, and no sum is
+/// lost.
+#[test]
+fn defaults_that_come_at_once_lose_no_sum() {
+    const KEYS: i64 = 300;
+    let (engine, _) = engine();
+    for kind in [TableKind::Set, TableKind::OrderedSet] {
+        let me = engine.register();
+        let options = Options {
+            kind,
+            access: Access::Public,
+            ..options("sums")
+        };
+        let table = engine.create(options, me).unwrap();
+        std::thread::scope(|scope| {
+            for step in [1, 100] {
+                let table = &table;
+                scope.spawn(move || {
+                    for n in 0..KEYS {
+                        let term = Term::int(n);
+                        let row = Term::tuple([term.clone(), Term::int(7), term!(x)]);
+                        let default = NewRow {
+                            key: term.as_ref(),
+                            tuple: row.as_ref(),
+                        };
+                        let mut sum = None;
+                        let ops = [CounterOp::new(2, Number::Int(step))];
+                        let key = key(table, &term);
+                        table
+                            .update_counter(me, &key, &ops, Some(default), &mut sum)
+                            .unwrap();
+                        let elements = [(3, term.as_ref())];
+                        let done = table.update_element(me, &key, &elements, Some(default));
+                        assert_eq!(done, Ok(true));
+                    }
+                });
+            }
+        });
+        for n in 0..KEYS {
+            let mut found = Vec::new();
+            let mut visit = |object: &ObjectView<'_>| {
+                found.push(
+                    (2..=3)
+                        .map(|at| object.element(at).map(Term::from))
+                        .collect::<Vec<_>>(),
+                );
+            };
+            table
+                .lookup(me, &key(&table, &Term::int(n)), &mut visit)
+                .unwrap();
+            assert_eq!(found, [[Some(Term::int(108)), Some(Term::int(n))]]);
+        }
+    }
 }
 
 /// A default's binary that only the call has encoded is counted by the table before the call gives

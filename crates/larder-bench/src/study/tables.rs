@@ -246,7 +246,7 @@ impl TableHandle for EngineHandle<'_> {
             let ops = || std::slice::from_ref(&op).iter();
             let host = &mut host::Sorted as &mut dyn host::MapHost;
             let (table, out) = (self.table, &mut (&mut sum, host));
-            table.update_counter_in(local, self.owner, &self.key, &ops, None, out)
+            table.update_counter_in(local, self.owner, &self.key, &ops, out)
         });
         match (done, sum) {
             (Ok(()), Some(Number::Int(sum))) => Some(sum as u64),

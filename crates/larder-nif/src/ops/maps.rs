@@ -53,7 +53,7 @@ pub fn update_map(call: &Call<'_>) -> Reply {
             }
         });
         spend(call, ops.len());
-        spend_bytes(call, local, bytes + host.bytes());
+        spend_bytes(call, local, bytes + host.finish());
         done.map(boolean)
     })
 }

@@ -31,11 +31,11 @@ impl<'c, 'a> Trees<'c, 'a> {
         Trees { call, made: None }
     }
 
-    /// The bytes that were decoded and encoded to make maps, of which the old ones are about as
-    /// long as the new ones.
+    /// Drops the maps that were made. Returns the bytes that were decoded and encoded to make them,
+    /// of which the old ones are about as long as the new ones.
     #[inline]
-    pub fn bytes(&self) -> usize {
-        self.made.as_ref().map_or(0, |made| made.bytes())
+    pub fn finish(self) -> usize {
+        self.made.map_or(0, |made| made.bytes())
     }
 }
 

@@ -11,7 +11,7 @@ use crate::call::{boolean, Call, Raise, Reply, BADARG};
 use crate::heap::ListBuilder;
 use crate::layout;
 use crate::sys::*;
-use crate::tables::{self, caller_id, lazy_caller_id, reply_or_raise};
+use crate::tables::{self, caller_id, lazy_caller_id, refused, reply_or_raise};
 use crate::terms::atoms;
 use crate::terms::decode;
 use crate::terms::encode::{self, stack_bytes, Row, Writer};
@@ -84,12 +84,12 @@ impl CounterOps for CounterTerms<'_, '_> {
             None => std::mem::replace(&mut self.rest, layout::NIL),
         };
         let read = match layout::tuple(word) {
-            Some(parts) => counter_op(self.call, parts, place),
+            Some(parts) => counter_op(self.call, parts),
             None if self.is_list => Err(BADARG),
             // An increment of the element after the key.
-            None => plain_addition(self.call, self.keypos + 1, word, place),
+            None => plain_addition(self.call, self.keypos + 1, word),
         };
-        read.map_err(|_| NO_OPERATION)?;
+        *place = read.map_err(|_| NO_OPERATION)?;
         Ok(Some(place))
     }
 }
@@ -131,43 +131,38 @@ impl Sums for NewValues<'_, '_> {
 }
 
 /// Decodes an operation, given the elements of its tuple.
+// No function that isn't inlined gets a reference to an operation, so its parts are kept in
+// registers.
 #[inline(always)]
-fn counter_op(call: &Call<'_>, parts: &[Word], op: &mut CounterOp) -> Result<(), Raise> {
+fn counter_op(call: &Call<'_>, parts: &[Word]) -> Result<CounterOp, Raise> {
     // The counter's place: Pos | {Pos, MapKey} | {Pos, MapKey, Initial}.
     // The number of parts tells the forms apart.
     let place = *parts.first().ok_or(BADARG)?;
     match layout::tuple(place) {
-        None => addition(call, position(place)?, parts, op),
-        Some(place) => counter_in_map(call, place, parts, op),
+        None => addition(call, position(place)?, parts),
+        Some(place) => counter_in_map(call, place, parts),
     }
 }
 
 /// The operation that adds to the element at a position.
 #[inline(always)]
-fn plain_addition(
-    call: &Call<'_>,
-    pos: usize,
-    incr: Word,
-    op: &mut CounterOp,
-) -> Result<(), Raise> {
-    // Each way stores the operation where it is to be. A copy of words that were just stored waits
-    // for them.
-    match layout::small(incr) {
-        Some(incr) => *op = CounterOp::new(pos, Number::Int(incr)),
-        None => *op = CounterOp::new(pos, large_integer(call, incr)?),
-    }
-    Ok(())
+fn plain_addition(call: &Call<'_>, pos: usize, incr: Word) -> Result<CounterOp, Raise> {
+    Ok(CounterOp::new(pos, integer(call, incr)?))
 }
 
 /// Decodes what an operation adds to the element at a position, given the elements of its tuple.
 #[inline(always)]
-fn addition(call: &Call<'_>, pos: usize, parts: &[Word], op: &mut CounterOp) -> Result<(), Raise> {
+fn addition(call: &Call<'_>, pos: usize, parts: &[Word]) -> Result<CounterOp, Raise> {
     match *parts {
-        [_, incr] => plain_addition(call, pos, incr, op),
+        [_, incr] => plain_addition(call, pos, incr),
         [_, incr, threshold, value] => {
             let limit = (integer(call, threshold)?, integer(call, value)?);
-            *op = CounterOp::limited(pos, integer(call, incr)?, limit.0, limit.1);
-            Ok(())
+            Ok(CounterOp::limited(
+                pos,
+                integer(call, incr)?,
+                limit.0,
+                limit.1,
+            ))
         }
         _ => Err(BADARG),
     }
@@ -175,21 +170,15 @@ fn addition(call: &Call<'_>, pos: usize, parts: &[Word], op: &mut CounterOp) -> 
 
 #[cold]
 #[inline(never)]
-fn counter_in_map(
-    call: &Call<'_>,
-    place: &[Word],
-    parts: &[Word],
-    op: &mut CounterOp,
-) -> Result<(), Raise> {
-    addition(call, position(*place.first().ok_or(BADARG)?)?, parts, op)?;
+fn counter_in_map(call: &Call<'_>, place: &[Word], parts: &[Word]) -> Result<CounterOp, Raise> {
+    let op = addition(call, position(*place.first().ok_or(BADARG)?)?, parts)?;
     let (key, initial) = match *place {
         [_, key] => (key, None),
         [_, key, initial] => (key, Some(integer(call, initial)?)),
         _ => return Err(BADARG),
     };
     let key = super::options::owned(call, key)?;
-    *op = op.clone().in_map(key, initial);
-    Ok(())
+    Ok(op.in_map(key, initial))
 }
 
 /// Reads a position. A negative one becomes 0: no object has an element there, so the engine
@@ -230,27 +219,29 @@ pub(super) fn counter_of(
     let ops = || CounterTerms::new(call, table, call.args[2]);
     let mut values = NewValues::new(call, ops().is_list);
     let mut host = Trees::new(call);
-    let is_there = with_key(call, table, call.args[1], |key| {
+    let is_there = with_key(call, table, call.args[1], |key| loop {
         let out = &mut (&mut values, &mut host as &mut dyn MapHost);
-        match table.update_counter_in(local, lazy_caller_id(call), key, &ops, None, out) {
-            Err(Error::BadKey) if default.is_none() => Ok(false),
-            // 3. If there is no object, try again with one made of the default, which is inserted
-            //    if there still is none.
-            Err(Error::BadKey) => with_row(call, table, local, default, |local, row| {
-                let out = &mut (&mut values, &mut host as &mut dyn MapHost);
-                let row = Some(&row);
-                let done =
-                    table.update_counter_in(local, lazy_caller_id(call), key, &ops, row, out);
-                reply_or_raise(call, table, done).map(|()| true)
-            }),
-            other => reply_or_raise(call, table, other).map(|()| true),
+        match table.update_counter_in(local, lazy_caller_id(call), key, &ops, out) {
+            Ok(()) => return Ok(true),
+            Err(Error::BadKey) if default.is_none() => return Ok(false),
+            // 3. If there is no object, one made of the default is inserted. If there is one now,
+            //    start again.
+            Err(Error::BadKey) => {
+                let inserted = with_row(call, table, local, default, |local, row| {
+                    table.insert_counter_in(local, lazy_caller_id(call), row, &ops, out)
+                })?;
+                if inserted {
+                    return Ok(true);
+                }
+            }
+            other => return reply_or_raise(call, table, other).map(|()| true),
         }
     })?;
     if !is_there {
         return Ok(None);
     }
     spend(call, values.list.len());
-    spend_bytes(call, local, host.bytes());
+    spend_bytes(call, local, host.finish());
     Ok(Some(match values.is_list {
         true => values.list.list(),
         false => values.only,
@@ -305,25 +296,22 @@ fn is_row(table: &EngineTable, default: Option<Word>) -> bool {
 #[inline(never)]
 fn with_row<R>(
     call: &Call<'_>,
-    table: &EngineTable,
+    table: &Arc<EngineTable>,
     local: &mut Local,
     default: Option<Word>,
-    f: impl FnOnce(&mut Local, ObjectRef<'_>) -> Result<R, Raise>,
+    f: impl FnOnce(&mut Local, &ObjectRef<'_>) -> Result<R, Error>,
 ) -> Result<R, Raise> {
-    // A default that isn't a tuple has no key, and is refused below.
+    // A default that isn't a tuple has no key, and is refused.
     let elements = default.and_then(layout::tuple).unwrap_or(&[]);
-    let mut elements: SmallVec<[Word; 24]> = elements.into();
-    let Some(key) = elements.get_mut(table.keypos() - 1) else {
+    if elements.len() < table.keypos() {
         return Err(Raise::Cause(atoms::DEFAULT));
-    };
-    // As in `ets`, the call's key replaces that of the default.
-    *key = call.args[1];
+    }
     let (mut key, mut value) = (stack_bytes(), stack_bytes());
     let mut row = Row::at([&mut key, &mut value], call.env);
-    row.write(table, &elements)?;
-    let object = row.object();
+    // As in `ets`, the call's key replaces that of the default.
+    row.write_with_key(table, elements, call.args[1])?;
     spend_bytes(call, local, row.encoded_len());
-    f(local, object)
+    reply_or_raise(call, table, f(local, &row.object()))
 }
 
 /// update_element(Table, Key, {Pos, Value} | [{Pos, Value}]) -> boolean(), and with a default
@@ -342,64 +330,121 @@ pub(super) fn elements_of(
     local: &mut Local,
     default: Option<Word>,
 ) -> Reply {
-    // 1. Read the positions, and write the new elements on the stack, one after the other.
-    let (one, list);
-    let (given, count): (&[(usize, Word)], usize) = match layout::tuple(call.args[2]) {
-        Some(&[place, value]) => {
-            one = [element_op(place, value)];
-            (&one, 1)
-        }
-        _ => {
-            list = read_elements(call.args[2]);
-            (&list.0, list.1)
-        }
+    let Some(&[place, value]) = layout::tuple(call.args[2]) else {
+        return list_of_elements(call, table, local, default);
     };
-    // If encoding them takes long, first see whether there is an object. If there is none, this
-    // look-up is the instant of the call.
-    let is_costly = |&(_, word): &(_, Word)| !layout::is_immediate(word) && is_long(&[word], 16);
-    if given.iter().any(is_costly) && default.is_none() && is_absent(call, table, local)? {
-        spend(call, count);
+    // 1. Read the position, and write the new element on the stack.
+    let given = [element_op(place, value)];
+    if is_costly(value) && default.is_none() && is_absent(call, table, local)? {
+        return Ok(atoms::FALSE.word());
+    }
+    let mut stack = stack_bytes();
+    let mut term = Writer::at(&mut stack, call.env, Mode::Shared);
+    if term.term(value).is_err() {
+        return refuse_element(call, table, is_row(table, default));
+    }
+    let ops = [(given[0].0, term.as_term())];
+    spend_bytes(call, local, term.len());
+    replace(call, table, local, default, (&given, &ops))
+}
+
+/// `elements_of` of a list, or of something that is no operation.
+#[inline(never)]
+fn list_of_elements(
+    call: &Call<'_>,
+    table: &Arc<EngineTable>,
+    local: &mut Local,
+    default: Option<Word>,
+) -> Reply {
+    // 1. Read the positions, and write the new elements on the stack, one after the other.
+    let (given, count) = read_elements(call.args[2]);
+    spend(call, count);
+    let any_is_costly = given.iter().any(|&(_, value)| is_costly(value));
+    if any_is_costly && default.is_none() && is_absent(call, table, local)? {
         return Ok(atoms::FALSE.word());
     }
     let mut stack = stack_bytes();
     let mut terms = Writer::at(&mut stack, call.env, Mode::Shared);
-    let written = given.iter().try_for_each(|&(_, word)| terms.term(word));
-    // Nothing is changed. `refuse_element` finds out which error comes first.
-    let has_row = is_row(table, default);
-    if written.is_err() || !has_row {
-        return refuse_element(call, table, has_row).map(boolean);
+    let mut each = given.iter();
+    if each.try_for_each(|&(_, value)| terms.term(value)).is_err() {
+        return refuse_element(call, table, is_row(table, default));
     }
-    let (one, list);
-    let ops: &[(usize, TermRef<'_>)] = match *given {
-        [(place, _)] => {
-            one = [(place, terms.as_term())];
-            &one
-        }
-        _ => {
-            let places = given.iter().map(|op| op.0);
-            list = places.zip(terms.terms()).collect::<SmallVec<[_; 4]>>();
-            &list
-        }
-    };
-    // 2. The engine replaces all elements, or none.
-    let done = with_key(call, table, call.args[1], |key| {
-        let mut done = table.update_element_in(local, lazy_caller_id(call), key, ops, None);
-        // 3. If there is no object, make one of the default.
-        if let (Ok(false), Some(_)) = (&done, default) {
-            done = with_row(call, table, local, default, |local, row| {
-                Ok(table.update_element_in(local, lazy_caller_id(call), key, ops, Some(&row)))
-            })?;
-        }
-        done.or_else(|error| match error {
-            // 4. Raise errors as `ets` does.
-            Error::Position if given.iter().any(|op| op.0 == NO_PLACE) => Err(BADARG),
-            Error::TableType => Err(Raise::Cause(atoms::NONE)),
-            error => reply_or_raise(call, table, Err(error)),
-        })
-    });
-    spend(call, count);
+    let places = given.iter().map(|op| op.0);
+    let ops = places.zip(terms.terms()).collect::<SmallVec<[_; 4]>>();
     spend_bytes(call, local, terms.len());
-    done.map(boolean)
+    replace(call, table, local, default, (&given, &ops))
+}
+
+/// Whether encoding an element takes so long that `update_element` first looks whether there is an
+/// object. If there is none, this look-up is the instant of the call.
+#[inline]
+fn is_costly(value: Word) -> bool {
+    !layout::is_immediate(value) && is_long(&[value], 16)
+}
+
+/// Operations of `update_element` as they were given, and as the engine gets them.
+type GivenElements<'g, 't> = (&'g [(usize, Word)], &'g [(usize, TermRef<'t>)]);
+
+/// (2) to (4) of `elements_of`: replaces the elements.
+// Not inlined, so that there is one copy of all that the engine does.
+#[inline(never)]
+fn replace(
+    call: &Call<'_>,
+    table: &Arc<EngineTable>,
+    local: &mut Local,
+    default: Option<Word>,
+    (given, ops): GivenElements<'_, '_>,
+) -> Reply {
+    if !is_row(table, default) {
+        return refuse_element(call, table, false);
+    }
+    // 2. The engine replaces all elements, or none.
+    let mut stack = stack_bytes();
+    let mut key = Writer::at(&mut stack, call.env, Mode::Inline);
+    key.key(call.args[1], table.key_form())?;
+    loop {
+        match table.update_element_in(local, lazy_caller_id(call), &key, ops) {
+            // 3. If there is no object, one made of the default is inserted. If there is one now,
+            //    start again.
+            Ok(false) if default.is_some() => {
+                if default_with(call, table, local, default, (given, ops))? {
+                    return Ok(atoms::TRUE.word());
+                }
+            }
+            Ok(found) => return Ok(boolean(found)),
+            Err(error) => return Err(refused_element(call, table, given, &error)),
+        }
+    }
+}
+
+/// Inserts an object made of the default, with these elements. Returns whether it did.
+#[inline(never)]
+fn default_with(
+    call: &Call<'_>,
+    table: &Arc<EngineTable>,
+    local: &mut Local,
+    default: Option<Word>,
+    (given, ops): GivenElements<'_, '_>,
+) -> Result<bool, Raise> {
+    with_row(call, table, local, default, |local, row| {
+        Ok(table.insert_element_in(local, lazy_caller_id(call), row, ops))
+    })?
+    .map_err(|error| refused_element(call, table, given, &error))
+}
+
+/// 4. The exception for an error of the engine, as `ets` raises it.
+#[cold]
+fn refused_element(
+    call: &Call<'_>,
+    table: &Arc<EngineTable>,
+    given: &[(usize, Word)],
+    error: &Error,
+) -> Raise {
+    match error {
+        Error::Position if given.iter().any(|op| op.0 == NO_PLACE) => BADARG,
+        Error::TableType => Raise::Cause(atoms::NONE),
+        error => refused(call, table, error),
+    }
 }
 
 /// Whether the table may be written and has no object with the key. In a bag, which
@@ -416,7 +461,7 @@ fn is_absent(call: &Call<'_>, table: &Arc<EngineTable>, local: &mut Local) -> Re
 
 /// Refuses `update_element` for its arguments. `has_row` is that of `is_row`.
 #[cold]
-fn refuse_element(call: &Call<'_>, table: &Arc<EngineTable>, has_row: bool) -> Result<bool, Raise> {
+fn refuse_element(call: &Call<'_>, table: &Arc<EngineTable>, has_row: bool) -> Reply {
     reply_or_raise(call, table, table.check_write(caller_id(call)))?;
     Err(match bad_default() {
         Some(raise) if !has_row => raise,

@@ -166,8 +166,18 @@ impl<'t> NewElements<'t> {
 
     /// Appends an element. `is_last` says whether no other one follows. Returns whether it has
     /// handles.
-    #[inline(never)]
+    #[inline(always)]
     pub(super) fn push(&mut self, term: TermRef<'_>, is_last: bool, out: &mut Vec<u8>) -> bool {
+        // Most elements are a single integer or atom.
+        if term.is_integer_or_atom() {
+            out.extend_from_slice(term.bytes());
+            return false;
+        }
+        self.push_other(term, is_last, out)
+    }
+
+    #[inline(never)]
+    fn push_other(&mut self, term: TermRef<'_>, is_last: bool, out: &mut Vec<u8>) -> bool {
         match self.total {
             Some(total) if term.bytes().len() > LONGEST_IN_LINE => {
                 self.push_long(term, total, out);

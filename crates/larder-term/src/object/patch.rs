@@ -27,9 +27,7 @@
 //! in place. [`close`] then writes the new length of the run. For elements after the run, the
 //! value must be unpacked first ([`patchable`]).
 
-use super::{
-    groups, is_long, packed, term_at, NewElements, COMPRESSED, EXACT_KEY, FLAG_BITS, HAS_HANDLES,
-};
+use super::{groups, packed, term_at, NewElements, COMPRESSED, EXACT_KEY, FLAG_BITS, HAS_HANDLES};
 use crate::blob;
 use crate::skip::end_of;
 use crate::varint;
@@ -39,6 +37,7 @@ use crate::view::TermRef;
 #[derive(Clone, Copy)]
 pub struct Element<'v> {
     at: usize,
+    end: usize,
     /// The element's term.
     pub term: TermRef<'v>,
 }
@@ -95,13 +94,23 @@ fn pass_groups(
     (index + 1 + usize::from(index + 1 >= keypos), at)
 }
 
-/// The offset after an element of a value.
-#[inline(always)]
-fn end(value: &[u8], element: Element<'_>) -> usize {
-    match is_long(&value[element.at..]) {
-        true => end_of(value, element.at),
-        false => element.at + element.term.bytes().len(),
+/// How many elements a value has, where the first one begins if there are lengths of groups
+/// (otherwise 0), and where it begins.
+#[inline(never)]
+fn start(value: &[u8]) -> (usize, usize, usize) {
+    let (header, mut at) = varint::read(value, 0);
+    // The run of a packed value has its length in front of it.
+    at += usize::from(header as u8 & COMPRESSED != 0);
+    // Skip the exact key. It is copied along with the header.
+    if header as u8 & EXACT_KEY != 0 {
+        at = end_of(value, at);
     }
+    let arity = (header >> FLAG_BITS) as usize;
+    if arity < groups::WIDE || header as u8 & COMPRESSED != 0 {
+        return (arity, 0, at);
+    }
+    at += groups::size(arity);
+    (arity, at, at)
 }
 
 /// A walk over the elements of a value, which writes what replaces some of them. In a packed value
@@ -128,23 +137,13 @@ impl<'v, 'o> Patch<'v, 'o> {
     /// encoded. In a packed value, only elements in its run may be requested.
     #[inline(always)]
     pub fn new(value: &'v [u8], keypos: usize, out: &'o mut Vec<u8>) -> Self {
-        // The header is usually one byte: the arity, and four flags.
-        let (header, mut at) = match value[0] {
-            header @ 0..0x80 => (u64::from(header), 1),
-            _ => varint::read(value, 0),
+        // The header is usually one byte: the arity, and four flags. Mostly the elements follow.
+        let (arity, first, at) = match value[0] {
+            header if header & (0x80 | COMPRESSED | EXACT_KEY) == 0 => {
+                (usize::from(header >> FLAG_BITS), 0, 1)
+            }
+            _ => start(value),
         };
-        // The run of a packed value has its length in front of it.
-        at += usize::from(header as u8 & COMPRESSED != 0);
-        // Skip the exact key. It is copied along with the header.
-        if header as u8 & EXACT_KEY != 0 {
-            at = end_of(value, at);
-        }
-        let arity = (header >> FLAG_BITS) as usize;
-        let mut first = 0;
-        if arity >= groups::WIDE && header as u8 & COMPRESSED == 0 {
-            at += groups::size(arity);
-            first = at;
-        }
         Patch {
             arity,
             first,
@@ -193,6 +192,7 @@ impl<'v, 'o> Patch<'v, 'o> {
         let end = end_of(value, at);
         Element {
             at,
+            end,
             term: TermRef::within(term_at(&value[at..end])),
         }
     }
@@ -212,6 +212,29 @@ impl<'v, 'o> Patch<'v, 'o> {
         self.element(position)
     }
 
+    /// The element at a position, if the value has neither handles nor compression, and if the
+    /// element may be replaced. It must be the only one that is requested.
+    #[inline(always)]
+    pub fn only_element(&mut self, position: usize) -> Option<Element<'v>> {
+        let is_plain = self.cursor.value[0] & (COMPRESSED | HAS_HANDLES) == 0;
+        (is_plain && self.has(position)).then(|| self.element(position))
+    }
+
+    /// Replaces the element of `only_element`. `write` appends the new term, which must have no
+    /// handle, and be no container. `None` if the lengths of groups would change, too; `out` was
+    /// written to then.
+    #[inline(always)]
+    pub fn put_only(self, old: Element<'v>, write: impl FnOnce(&mut Vec<u8>)) -> Option<Patched> {
+        write(self.out);
+        let len = old.end - old.at;
+        let same_groups = self.first == 0 || self.out.len() == len;
+        same_groups.then_some(Patched {
+            at: old.at,
+            len,
+            same_handles: true,
+        })
+    }
+
     /// Replaces an element after the last one that was replaced. `write` appends the new term,
     /// which must have no handle, and be no container.
     #[inline(always)]
@@ -225,18 +248,17 @@ impl<'v, 'o> Patch<'v, 'o> {
         write(self.out);
         // Search the old element for a handle only if the value has any.
         let value = self.cursor.value;
-        let end = end(value, old);
-        self.changed |= super::value_has_handles(value) && blob::has_handles(&value[old.at..end]);
+        self.changed |=
+            super::value_has_handles(value) && blob::has_handles(&value[old.at..old.end]);
         // Skip the old element.
-        self.done = end;
+        self.done = old.end;
     }
 
     /// Replaces an element after the last one that was replaced. `elements` gets the new one if it
     /// is stored out of line, and must hold it until the patched value has counts of its own.
     #[inline(always)]
     pub fn put(&mut self, old: Element<'v>, new: TermRef<'_>, elements: &mut NewElements<'_>) {
-        let value = self.cursor.value;
-        let is_last = end(value, old) == value.len();
+        let is_last = old.end == self.cursor.value.len();
         let mut handles = false;
         self.put_with(old, |out| handles = elements.push(new, is_last, out));
         self.handles |= handles;
@@ -447,6 +469,48 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn one_element_alone_is_replaced_by_an_integer_or_atom() {
+        let terms = [term!(1), term!(1000), Term::from(1i64 << 40), term!(x)];
+        for (form, arity) in FORMS
+            .into_iter()
+            .flat_map(|form| [1, 2, 7, 8, 11, 12, 40].map(|n| (form, n)))
+        {
+            let all: Vec<Term> = (0..arity).map(|n| terms[n % 3].clone()).collect();
+            for (keypos, position) in [1, arity]
+                .into_iter()
+                .flat_map(|keypos| (0..arity + 2).map(move |position| (keypos, position)))
+            {
+                let stored = object(&Term::tuple(all.clone()), keypos, form, false);
+                for new in &terms {
+                    let mut out = Vec::new();
+                    let mut patch = Patch::new(stored.value(), keypos, &mut out);
+                    let has = patch.has(position);
+                    let Some(old) = patch.only_element(position) else {
+                        assert!(!has, "{arity} {keypos} {position}");
+                        continue;
+                    };
+                    let is_wide = arity >= groups::WIDE;
+                    let same_len = old.term.bytes().len() == new.bytes().len();
+                    let patched = patch.put_only(old, |out| out.extend_from_slice(new.bytes()));
+                    assert_eq!(patched.is_none(), is_wide && !same_len);
+                    if patched.is_some() {
+                        let mut all = all.clone();
+                        all[position - 1] = new.clone();
+                        let whole = object(&Term::tuple(all), keypos, form, false);
+                        assert_eq!(complete(stored.value(), patched, &out), whole.value());
+                    }
+                }
+            }
+        }
+        // A compressed value is left to `patchable`.
+        let long = Term::tuple([term!(1), term!(2), Term::list(vec![term!(word); 100])]);
+        let packed = object(&long, 1, FORMS[0], true);
+        let mut out = Vec::new();
+        let mut patch = Patch::new(packed.value(), 1, &mut out);
+        assert!(patch.only_element(2).is_none());
     }
 
     #[test]

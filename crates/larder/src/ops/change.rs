@@ -32,11 +32,11 @@
 //! * **W2** If another thread acquires the latch or replaces the store between (1) and the
 //!   linearisation point, it waits for this leaf's lock before it reads the leaf.
 
-use super::begin::{fence_after_lock, Admission, Intent, Operation};
-use crate::bounds::{self, object_of, Bounded, ObjectTimes};
+use super::begin::{fence_after_lock, Intent, Operation};
+use super::refusal::{check_room_and_claim, Written};
 use crate::change_stamp::WalkStamp;
 use crate::error::Error;
-use crate::indexes::{note_taken, taken, Claimed, Refused};
+use crate::indexes::{taken, Claimed};
 use crate::raw;
 use crate::read_ahead::Cursors;
 use crate::reclaim::reaper;
@@ -45,19 +45,6 @@ use larder_index::sync::yield_now;
 use larder_index::{Batch, Change, Guard, Hint, Key, Multi, Objects, Previous, Unique};
 use larder_term::blob::Handles;
 use larder_term::object::{self, ObjectRef};
-use std::sync::Arc;
-
-/// The outcome of a change.
-pub(crate) enum Written {
-    /// It was made, or there was nothing to do.
-    Done,
-    /// The state word has changed since the operation began. The caller restarts.
-    Stale,
-    /// It was refused: there is no room for it.
-    Full,
-    /// It was refused: another row has its value in a unique index (`indexes::taken`).
-    Taken,
-}
 
 /// A value that a set or ordered_set is to store.
 #[derive(Clone, Copy)]
@@ -120,8 +107,6 @@ impl From<Change> for Edit {
 pub(crate) enum EditBuffer<'b> {
     /// A buffer of the index.
     Own,
-    /// This buffer.
-    Given(&'b mut Vec<u8>),
     /// This buffer. The change concerns only a key that is present; an absent one isn't locked.
     OfPresent(&'b mut Vec<u8>),
 }
@@ -178,6 +163,88 @@ impl OldHandles {
     }
 }
 
+/// A change of an entry of a set or ordered_set, which is decided under the leaf's lock.
+// The index gets a closure that refers to this alone: with a reference to each part, each would be
+// stored before the call, and loaded twice within it.
+struct EntryChange<'d, F, N> {
+    place: (&'d EngineTable, &'d Operation<'d>, Key<'d>, &'d dyn Unique),
+    f: F,
+    note: N,
+    outcome: Result<Written, Error>,
+    old_handles: OldHandles,
+    /// By how much the number of objects changes.
+    delta: i64,
+}
+
+impl<F, N> EntryChange<'_, F, N>
+where
+    F: FnMut(Option<&[u8]>, &mut Vec<u8>) -> Result<Edit, Error>,
+    N: FnMut(),
+{
+    /// (1) to (3) The change that the index is to make.
+    #[inline(always)]
+    fn decide(&mut self, old: Option<&[u8]>, scratch: &mut Vec<u8>) -> Change {
+        let (table, op, key, ix) = self.place;
+        // (1) The leaf is locked until the index has made the change. If the state word has
+        // changed since the operation began, change nothing.
+        if !table.revalidate(op) {
+            self.outcome = Ok(Written::Stale);
+            return Change::Keep;
+        }
+        let Edit {
+            mut change,
+            same_handles,
+        } = match (self.f)(old, scratch) {
+            Ok(edit) => edit,
+            Err(error) => {
+                self.outcome = Err(error);
+                return Change::Keep;
+            }
+        };
+        // The table may be full, or another row may have the value in a unique index. Nothing
+        // has been changed yet, so the change can still be refused.
+        if op.store.may_refuse() {
+            change = change.whole(old, scratch);
+            let refused = change
+                .value(scratch)
+                .and_then(|new| check_room_and_claim(table, op, key, old, new, Some(ix)));
+            if let Some(refused) = refused {
+                self.outcome = Ok(refused);
+                return Change::Keep;
+            }
+        }
+        // (2), (3) The index makes the change when this returns. Before that, retain the handles
+        // of the new value, or remember the key that is removed.
+        match change {
+            Change::Keep => return change,
+            // A part of the value that is there.
+            Change::Splice(_) if same_handles => {
+                (self.note)();
+                return change;
+            }
+            Change::Remove if old.is_some() => table.note_removal(key),
+            Change::Remove => {}
+            _ if same_handles => {}
+            _ => {
+                change = change.whole(old, scratch);
+                change
+                    .value(scratch)
+                    .into_iter()
+                    .for_each(raw::retain_value);
+            }
+        }
+        (self.note)();
+        // Collect the handles of the old value. They can't be released yet: readers may be
+        // copying the value without a lock.
+        let stays = !matches!(change, Change::Remove);
+        self.delta = i64::from(stays) - i64::from(old.is_some());
+        if let (Some(old), false) = (old, same_handles) {
+            self.old_handles.note(old);
+        }
+        change
+    }
+}
+
 impl EngineTable {
     /// Changes an entry of a set or ordered_set as `f` decides. `f` is called under the lock, with
     /// the value and an empty buffer. It may be called again after `Stale`.
@@ -188,7 +255,7 @@ impl EngineTable {
         ix: &dyn Unique,
         key: Key<'_>,
         spare: EditBuffer<'_>,
-        f: &mut impl FnMut(Option<&[u8]>, &mut Vec<u8>) -> Result<Edit, Error>,
+        f: impl FnMut(Option<&[u8]>, &mut Vec<u8>) -> Result<Edit, Error>,
     ) -> Result<Written, Error> {
         self.change_one_noting(op, ix, key, spare, f, || {})
     }
@@ -201,75 +268,26 @@ impl EngineTable {
         ix: &dyn Unique,
         key: Key<'_>,
         spare: EditBuffer<'_>,
-        f: &mut impl FnMut(Option<&[u8]>, &mut Vec<u8>) -> Result<Edit, Error>,
-        mut note: impl FnMut(),
+        f: impl FnMut(Option<&[u8]>, &mut Vec<u8>) -> Result<Edit, Error>,
+        note: impl FnMut(),
     ) -> Result<Written, Error> {
-        let mut outcome = Ok(Written::Done);
-        let mut old_handles = OldHandles::default();
-        let mut delta = 0;
-        let mut decide = |old: Option<&[u8]>, scratch: &mut Vec<u8>| {
-            // (1) The leaf is locked until the index has made the change. If the state word has
-            // changed since the operation began, change nothing.
-            if !self.revalidate(op) {
-                outcome = Ok(Written::Stale);
-                return Change::Keep;
-            }
-            let Edit {
-                mut change,
-                same_handles,
-            } = match f(old, scratch) {
-                Ok(edit) => edit,
-                Err(error) => {
-                    outcome = Err(error);
-                    return Change::Keep;
-                }
-            };
-            // The table may be full, or another row may have the value in a unique index. Nothing
-            // has been changed yet, so the change can still be refused.
-            if op.store.may_refuse() {
-                change = change.whole(old, scratch);
-                let refused = change
-                    .value(scratch)
-                    .and_then(|new| check_room_and_claim(self, op, key, old, new, Some(ix)));
-                if let Some(refused) = refused {
-                    outcome = Ok(refused);
-                    return Change::Keep;
-                }
-            }
-            // (2), (3) The index makes the change when this closure returns. Before that, retain
-            // the handles of the new value, or remember the key that is removed.
-            match change {
-                Change::Keep => return change,
-                Change::Remove if old.is_some() => self.note_removal(key),
-                Change::Remove => {}
-                _ if same_handles => {}
-                _ => {
-                    change = change.whole(old, scratch);
-                    change
-                        .value(scratch)
-                        .into_iter()
-                        .for_each(raw::retain_value);
-                }
-            }
-            note();
-            // Collect the handles of the old value. They can't be released yet: readers may be
-            // copying the value without a lock.
-            let stays = !matches!(change, Change::Remove);
-            delta = i64::from(stays) - i64::from(old.is_some());
-            if let (Some(old), false) = (old, same_handles) {
-                old_handles.note(old);
-            }
-            change
+        let mut change = EntryChange {
+            place: (self, op, key, ix),
+            f,
+            note,
+            outcome: Ok(Written::Done),
+            old_handles: OldHandles::default(),
+            delta: 0,
         };
+        let mut decide = |old: Option<&[u8]>, scratch: &mut Vec<u8>| change.decide(old, scratch);
         match spare {
             EditBuffer::Own => ix.update(op.guard, key, &mut decide),
-            EditBuffer::Given(spare) => ix.update_with(op.guard, key, spare, &mut decide),
             EditBuffer::OfPresent(spare) => ix.update_present(op.guard, key, spare, &mut decide),
         };
         // (4) The leaf is unlocked, and the change has taken effect, if there was one.
-        op.store.count().add(delta);
-        old_handles.release(op);
-        outcome
+        op.store.count().add(change.delta);
+        change.old_handles.release(op);
+        change.outcome
     }
 
     /// Stores a value in a set or ordered_set, if `predicate` agrees. The predicate is called under
@@ -613,68 +631,6 @@ impl EngineTable {
             )
             .into(),
         })
-    }
-}
-
-/// Whether `ix` is the index below the bounds of the operation's table, whose values have stamps.
-fn is_below_bounds(op: &Operation<'_>, ix: &dyn Unique) -> bool {
-    let is_own = |bounded: &Arc<Bounded>| std::ptr::addr_eq(ix, &**bounded.below());
-    op.store.bounded().is_some_and(is_own)
-}
-
-/// Whether the store refuses to replace `old` by `new`, or to add `new`, and why. If it doesn't
-/// refuse, the row's values have been claimed in unique indexes. `ix` is the index to which a set
-/// or ordered_set writes.
-#[cold]
-fn check_room_and_claim(
-    table: &EngineTable,
-    op: &Operation<'_>,
-    key: Key<'_>,
-    old: Option<&[u8]>,
-    new: &[u8],
-    ix: Option<&dyn Unique>,
-) -> Option<Written> {
-    let has_stamps = ix.is_some_and(|ix| is_below_bounds(op, ix));
-    let row = |value| match has_stamps {
-        true => object_of(value),
-        false => value,
-    };
-    // Weights are those of objects without stamps.
-    let is_full = op.store.has_limit() && op.refuses(key, old.map(row), row(new));
-    let full = is_full.then_some(Written::Full);
-    // A batch and a commit have already claimed the values of all their rows.
-    if matches!(op.admission, Admission::BATCH | Admission::COMMIT) {
-        return full;
-    }
-    let Some(indexes) = op.store.layers().indexes.as_ref() else {
-        return full;
-    };
-    // An expired row gives its values up, and may lack entries.
-    let is_expired = |old: &&[u8]| has_stamps && ObjectTimes::of(old).is_expired(bounds::now());
-    let (old, new) = (old.filter(|old| !is_expired(old)).map(row), row(new));
-    // Claims are made last, since each must be given back if the write is refused after it.
-    // Without room, they only show whether a value is taken, which is reported first.
-    let may_keep = || !is_full && table.revalidate(op);
-    let claimed = indexes.claim(op.guard, key.bytes, old, new, may_keep);
-    match claimed {
-        // A write without room breaks no index that is being built.
-        Err(Refused::Taken(index)) if is_full && indexes.find(index).is_none() => full,
-        Err(why @ Refused::Taken(_)) => Some(why.into()),
-        other => full.or(other.err().map(Written::from)),
-    }
-}
-
-impl From<Refused> for Written {
-    fn from(why: Refused) -> Self {
-        match why {
-            Refused::Taken(index) => {
-                note_taken(index);
-                Written::Taken
-            }
-            // Another write has claimed the value and may still give it up. Restart, and look
-            // again.
-            Refused::Undecided => Written::Stale,
-        }
     }
 }
 

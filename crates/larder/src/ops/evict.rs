@@ -26,7 +26,7 @@
 //! while that call is running.
 
 use super::begin::{Intent, Operation};
-use super::change::Written;
+use super::refusal::Written;
 use crate::bounds::{object_of, Bounded, ChangeCause, ObjectTimes, Quota, SpaceNeeded, Victim};
 use crate::error::Error;
 use crate::store::Store;

@@ -18,7 +18,8 @@
 //! is there, the load of the leaf's version that the copy's check confirms.
 
 use super::begin::{Intent, Operation};
-use super::change::{NewValue, Put, Written};
+use super::change::{NewValue, Put};
+use super::refusal::Written;
 use crate::error::Error;
 use crate::ids::Who;
 use crate::index::TableIndex;

@@ -4,7 +4,7 @@
 //! the table's bounds, on values with stamps, by `EngineTable::remove_one`.
 
 use super::begin::Operation;
-use super::change::Written;
+use super::refusal::Written;
 use crate::bounds::{
     timers, weight_of_stamped, Bounded, ChangeCause, ObjectTimes, TimerAction, TurnResult,
 };

@@ -16,7 +16,8 @@
 //! write (docs/design.md §4.2).
 
 use super::begin::Operation;
-use super::change::{NewValue, Put, Written};
+use super::change::{NewValue, Put};
+use super::refusal::Written;
 use crate::error::Error;
 use crate::ids::{OwnerId, Who};
 use crate::index::TableIndex;

@@ -5,7 +5,8 @@
 //! the table's bounds, on values with stamps, by `EngineTable::change_one`.
 
 use super::begin::{Intent, Operation};
-use super::change::{Edit, EditBuffer, Written};
+use super::change::{Edit, EditBuffer};
+use super::refusal::Written;
 use crate::bounds::{Bounded, ChangeCause, ObjectTimes, Quota, NEVER};
 use crate::error::Error;
 use crate::ids::{OwnerId, Who};
@@ -251,7 +252,7 @@ impl EngineTable {
             &**bounded.below(),
             key,
             EditBuffer::Own,
-            &mut |old, scratch| {
+            |old, scratch| {
                 let (edit, why) = f(bounded.now(), old, scratch);
                 cause.set(why);
                 Ok(edit)
@@ -285,7 +286,7 @@ impl EngineTable {
             key,
             EditBuffer::Own,
             // The object that gets the lifetime: the new one, or else the one that is there.
-            &mut |old, scratch| {
+            |old, scratch| {
                 let object = new.or(old);
                 is_there = object.is_some();
                 scratch.extend_from_slice(object.unwrap_or_default());

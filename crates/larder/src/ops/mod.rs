@@ -15,6 +15,7 @@
 //! | `rank` | rank, nth, count_range, slice |
 //! | `step`, `slot` | first, next, last, prev; slot |
 //! | `change` | what every change of an entry goes through |
+//! | `refusal` | whether there is room for a change, and unique indexes admit it |
 //! | `identity` | whether two objects are the same |
 
 mod begin;
@@ -29,15 +30,17 @@ mod insert;
 mod lifetime;
 mod lookup;
 mod rank;
+mod refusal;
 mod slot;
 mod step;
 mod take;
 mod update;
 
 pub(crate) use begin::{fence_after_lock, Admission, Intent, Operation};
-pub(crate) use change::{EditBuffer, NewValue, ValueList, Written};
+pub(crate) use change::{EditBuffer, NewValue, ValueList};
 pub use exchange::Decision;
 pub use lifetime::TimeLeft;
 pub(crate) use lookup::copy_of;
+pub(crate) use refusal::Written;
 pub use slot::Slot;
 pub use update::{CounterOp, CounterOps, MapChange, MapHost, MapOp, NewRow, Sorted, Sums};

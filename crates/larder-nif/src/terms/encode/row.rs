@@ -61,13 +61,30 @@ impl<'p> Row<'p> {
         self.write_others(table, elements)
     }
 
+    /// Writes the object with these elements, and another key. `Unreadable` also if no element is
+    /// at the position of the key.
+    #[inline]
+    pub fn write_with_key(&mut self, table: &EngineTable, elements: &[Word], key: Word) -> Written {
+        if elements.len() < table.keypos() {
+            return Err(Unreadable);
+        }
+        self.write_head(table, elements.len(), key)?;
+        self.write_others(table, elements)
+    }
+
     /// (1) to (3) of `write`.
     #[inline(always)]
     pub fn write_key(&mut self, table: &EngineTable, elements: &[Word]) -> Written {
+        let &word = elements.get(table.keypos() - 1).ok_or(Unreadable)?;
+        self.write_head(table, elements.len(), word)
+    }
+
+    /// (1) to (3) of `write`, given the key.
+    #[inline(always)]
+    fn write_head(&mut self, table: &EngineTable, arity: usize, word: Word) -> Written {
         // (1) The head: arity and flags. In an ordered_set the key is assumed to be restorable from
         // its order key; `other_key` corrects the flag if it isn't.
-        let (keypos, form) = (table.keypos(), table.key_form());
-        let &word = elements.get(keypos - 1).ok_or(Unreadable)?;
+        let form = table.key_form();
         let flags = match form {
             KeyForm::Hash { .. } => 0,
             KeyForm::Ordered => FROM_ORDER,
@@ -78,7 +95,7 @@ impl<'p> Row<'p> {
         }
         value
             .out
-            .varint((elements.len() << FLAG_BITS) as u64 | u64::from(flags));
+            .varint((arity << FLAG_BITS) as u64 | u64::from(flags));
         value.first = value.out.len();
         // (2), (3) The key. A small integer can always be restored from its index key.
         match layout::small(word) {

@@ -12,7 +12,7 @@
 
 use super::counter_op::{CounterOp, CounterOps};
 use super::map::{self, ChangedMap};
-use super::{MapChange, MapHost, NewRow, Sorted};
+use super::{ElementUpdate, MapChange, MapHost, NewRow, Patching, Sorted};
 use crate::error::Error;
 use crate::ids::{OwnerId, Who};
 use crate::local::{with_local, Local};
@@ -21,7 +21,6 @@ use larder_term::number::Number;
 use larder_term::object::patch::{Element, Passed, Patch, Patched};
 use larder_term::object::{NewElements, ObjectRef};
 use larder_term::{MapSearch, Term, TermRef};
-use smallvec::SmallVec;
 use std::collections::BTreeMap;
 
 /// The destination of the new values of counters: for each operation, the value of its counter
@@ -74,23 +73,22 @@ impl EngineTable {
         default: Option<NewRow<'_>>,
         sums: &mut impl Sums,
     ) -> Result<(), Error> {
-        with_local(|local| {
-            let mut update = |local: &mut Local, row: Option<&ObjectRef<'_>>| {
-                let out = &mut (&mut *sums, &mut Sorted as &mut dyn MapHost);
-                self.update_counter_in(local, who, key, &|| ops.iter(), row, out)
-            };
-            // The default is made into an object only if the key is not there. If the key comes in
-            // between, the second call finds it, and the default is not used.
-            let done = update(local, None);
+        with_local(|local| loop {
+            let out = &mut (&mut *sums, &mut Sorted as &mut dyn MapHost);
+            // The default is made into an object only if the key is not there.
+            let done = self.update_counter_in(local, who, key, &|| ops.iter(), out);
             let (Err(Error::BadKey), Some(row)) = (&done, default) else {
                 return done;
             };
             let row = self.new_row(row)?;
-            update(local, Some(&row.borrow()))
+            if self.insert_counter_in(local, who, &row.borrow(), &|| ops.iter(), out)? {
+                return Ok(());
+            }
+            // The key has come in between.
         })
     }
 
-    /// As `update_counter`, for hosts. `default` is an object of the table with the key.
+    /// As `update_counter` without a default, for hosts.
     ///
     /// The host decodes its operations while they are applied, so that a long list takes no memory.
     /// `ops()` is used under the leaf's lock, and called again if the write is repeated. An
@@ -99,51 +97,37 @@ impl EngineTable {
     ///
     /// # Errors
     /// Those of `update_counter`; the first op that is an error.
-    #[inline]
+    #[inline(always)]
     pub fn update_counter_in<O: CounterOps>(
         &self,
         local: &mut Local,
         who: impl Who,
         key: &[u8],
         ops: &impl Fn() -> O,
-        default: Option<&ObjectRef<'_>>,
         out: &mut (&mut impl Sums, &mut dyn MapHost),
     ) -> Result<(), Error> {
-        // Only needed if the value is compressed.
-        let last = || {
-            let (mut ops, mut place, mut last) = (ops(), CounterOp::default(), 0);
-            while let Ok(Some(op)) = ops.next(&mut place) {
-                last = last.max(op.pos);
-            }
-            last
-        };
-        // Keys of maps are put into the patch, which owns no counts of their handles. So they live
-        // until the object is stored.
-        let mut others = OtherElements::new();
-        let found = self.edit(local, who, key, (default, &last), &mut |value,
-                                                                        (
-            buffer,
-            elements,
-        )| {
-            // Discard what a previous attempt has pushed, which was computed from another old
-            // value.
-            out.0.clear();
-            others.clear();
-            let mut kept = Kept {
-                others: &mut others,
-                elements,
-            };
-            let mut patch = Patch::new(value, self.keypos(), buffer);
-            match self.count_ascending(&mut patch, ops(), out, &mut kept)? {
-                true => Ok(patch.finish()),
-                false => self.count_in_any_order((value, buffer), ops(), out, &mut kept),
-            }
-        })?;
-        if found {
-            Ok(())
-        } else {
-            Err(Error::BadKey)
+        let mut counting = Counting::new(ops, out);
+        match self.edit(local, who, key, &mut counting)? {
+            true => Ok(()),
+            false => Err(Error::BadKey),
         }
+    }
+
+    /// Applies the operations to a default, which is an object of the table, and inserts it, if
+    /// there is no object under its key. Returns whether it did. Otherwise as `update_counter_in`.
+    ///
+    /// # Errors
+    /// As `update_counter_in`.
+    #[inline(never)]
+    pub fn insert_counter_in<O: CounterOps>(
+        &self,
+        local: &mut Local,
+        who: impl Who,
+        default: &ObjectRef<'_>,
+        ops: &impl Fn() -> O,
+        out: &mut (&mut impl Sums, &mut dyn MapHost),
+    ) -> Result<bool, Error> {
+        self.insert_updated(local, who, default, &mut Counting::new(ops, out))
     }
 
     /// Applies the operations to the elements of a value. Stops and returns `false` if they don't
@@ -255,6 +239,85 @@ impl EngineTable {
     }
 }
 
+/// The operations of a call, and the destination of the new values.
+struct Counting<'c, 's, 'h, F, S> {
+    ops: &'c F,
+    out: &'c mut (&'s mut S, &'h mut dyn MapHost),
+    /// Keys of maps are put into the patch, which owns no counts of their handles. So they live
+    /// until the object is stored.
+    others: OtherElements,
+}
+
+impl<'c, 's, 'h, F, S> Counting<'c, 's, 'h, F, S> {
+    #[inline(always)]
+    fn new(ops: &'c F, out: &'c mut (&'s mut S, &'h mut dyn MapHost)) -> Self {
+        let others = OtherElements::new();
+        Counting { ops, out, others }
+    }
+}
+
+impl<F: Fn() -> O, O: CounterOps, S: Sums> ElementUpdate for Counting<'_, '_, '_, F, S> {
+    fn last(&self) -> usize {
+        let (mut ops, mut place, mut last) = ((self.ops)(), CounterOp::default(), 0);
+        while let Ok(Some(op)) = ops.next(&mut place) {
+            last = last.max(op.pos);
+        }
+        last
+    }
+
+    /// The operations are on one counter, which is an integer of 64 bits.
+    #[inline(always)]
+    fn apply_to_one(
+        &mut self,
+        table: &EngineTable,
+        value: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Option<Patched> {
+        let sums = &mut self.out.0;
+        // See `apply`.
+        sums.clear();
+        let (mut ops, mut place) = ((self.ops)(), CounterOp::default());
+        let mut patch = Patch::new(value, table.keypos(), out);
+        let mut counter = None;
+        while let Some(op) = ops.next(&mut place).ok()? {
+            let (pos, old, n) = match counter {
+                None => {
+                    let old = patch.only_element(op.pos)?;
+                    (op.pos, old, old.term.as_int()?)
+                }
+                Some(counter) => counter,
+            };
+            if op.pos != pos {
+                return None;
+            }
+            let sum = op.small_sum(n)?;
+            sums.push(&Number::Int(sum));
+            counter = Some((pos, old, sum));
+        }
+        let (_, old, sum) = counter?;
+        patch.put_only(old, |out| Number::Int(sum).push(out))
+    }
+
+    #[inline(always)]
+    fn apply(
+        &mut self,
+        table: &EngineTable,
+        value: &[u8],
+        (buffer, elements): Patching<'_, '_>,
+    ) -> Result<Option<Patched>, Error> {
+        let Counting { ops, out, others } = self;
+        // Discard what a previous attempt has pushed, which was computed from another old value.
+        out.0.clear();
+        others.clear();
+        let mut kept = Kept { others, elements };
+        let mut patch = Patch::new(value, table.keypos(), buffer);
+        match table.count_ascending(&mut patch, ops(), out, &mut kept)? {
+            true => Ok(patch.finish()),
+            false => table.count_in_any_order((value, buffer), ops(), out, &mut kept),
+        }
+    }
+}
+
 /// Notes that an integer has become too large. Any other error of a later operation is reported
 /// before that one.
 ///
@@ -271,10 +334,10 @@ fn note_too_large(error: Error, noted: &mut Option<Error>) -> Result<(), Error> 
     }
 }
 
-/// The counters of a call, in the order of their positions. A few are in an array on the stack; a
-/// call with more than [`FEW`] counters keeps them in a tree.
+/// The counters of a call, in the order of their positions. A few are in an array; a call with more
+/// than [`FEW`] counters keeps them in a tree.
 enum Counters<'v> {
-    Few(SmallVec<[UpdatedCounter<'v>; FEW]>),
+    Few(Vec<UpdatedCounter<'v>>),
     Many(BTreeMap<usize, UpdatedCounter<'v>>),
 }
 
@@ -283,7 +346,7 @@ const FEW: usize = 4;
 
 impl Default for Counters<'_> {
     fn default() -> Self {
-        Counters::Few(SmallVec::new())
+        Counters::Few(Vec::new())
     }
 }
 

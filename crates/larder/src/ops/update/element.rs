@@ -1,11 +1,11 @@
 //! Elements: `update_element`.
 
-use super::{NewRow, PositionOrder};
+use super::{ElementUpdate, NewRow, Patching, PositionOrder};
 use crate::error::Error;
 use crate::ids::{OwnerId, Who};
 use crate::local::{with_local, Local};
 use crate::table::EngineTable;
-use larder_term::object::patch::Patch;
+use larder_term::object::patch::{Patch, Patched};
 use larder_term::object::ObjectRef;
 use larder_term::TermRef;
 
@@ -27,33 +27,32 @@ impl EngineTable {
         ops: &[(usize, TermRef<'_>)],
         default: Option<NewRow<'_>>,
     ) -> Result<bool, Error> {
-        with_local(|local| {
-            // The default is made into an object only if the key is not there. If the key comes in
-            // between, the second call finds it, and the default is not used.
-            let done = self.update_element_in(local, who, key, ops, None);
+        with_local(|local| loop {
+            // The default is made into an object only if the key is not there.
+            let done = self.update_element_in(local, who, key, ops);
             let (Ok(false), Some(row)) = (&done, default) else {
                 return done;
             };
             let row = self.new_row(row)?;
-            self.update_element_in(local, who, key, ops, Some(&row.borrow()))
+            if self.insert_element_in(local, who, &row.borrow(), ops)? {
+                return Ok(true);
+            }
+            // The key has come in between.
         })
     }
 
-    /// Like `update_element`, with the default as an object of the table that has the key.
+    /// Like `update_element` without a default.
     ///
     /// # Errors
     /// As `update_element`.
-    #[inline]
+    #[inline(always)]
     pub fn update_element_in(
         &self,
         local: &mut Local,
         who: impl Who,
         key: &[u8],
         ops: &[(usize, TermRef<'_>)],
-        default: Option<&ObjectRef<'_>>,
     ) -> Result<bool, Error> {
-        // The default must have all elements that are replaced.
-        let last = || ops.iter().map(|op| op.0).max().unwrap_or(0);
         let sorted;
         let ascending = match ops.is_sorted_by_key(|op| op.0) {
             true => ops,
@@ -63,28 +62,24 @@ impl EngineTable {
             }
         };
         // A call without operations only checks whether the key is there.
-        self.edit(
-            local,
-            who,
-            key,
-            (default, &last),
-            &mut |value, (out, elements)| {
-                let mut patch = Patch::new(value, self.keypos(), out);
-                let mut rest = ascending;
-                while let [(pos, term), after @ ..] = rest {
-                    rest = after;
-                    if !patch.has(*pos) {
-                        return Err(self.first_wrong(ops, |pos| patch.has(pos)));
-                    }
-                    // If there are several for one position, the last one counts.
-                    if rest.first().is_none_or(|next| next.0 != *pos) {
-                        let old = patch.element(*pos);
-                        patch.put(old, *term, elements);
-                    }
-                }
-                Ok(patch.finish())
-            },
-        )
+        self.edit(local, who, key, &mut Elements { ops, ascending })
+    }
+
+    /// Replaces elements of a default, which is an object of the table, and inserts it, if there is
+    /// no object under its key. Returns whether it did.
+    ///
+    /// # Errors
+    /// As `update_element`.
+    #[inline(never)]
+    pub fn insert_element_in(
+        &self,
+        local: &mut Local,
+        who: impl Who,
+        default: &ObjectRef<'_>,
+        ops: &[(usize, TermRef<'_>)],
+    ) -> Result<bool, Error> {
+        let ascending = &in_order(ops);
+        self.insert_updated(local, who, default, &mut Elements { ops, ascending })
     }
 
     /// The error for the first position, in the order in which they came, that has no element to
@@ -93,6 +88,61 @@ impl EngineTable {
     fn first_wrong(&self, ops: &[(usize, TermRef<'_>)], has: impl Fn(usize) -> bool) -> Error {
         let wrong = ops.iter().find(|op| !has(op.0));
         self.no_element(wrong.map_or(0, |op| op.0))
+    }
+}
+
+/// The operations of a call.
+struct Elements<'o, 't> {
+    /// As they came.
+    ops: &'o [(usize, TermRef<'t>)],
+    /// In the order of their positions.
+    ascending: &'o [(usize, TermRef<'t>)],
+}
+
+impl ElementUpdate for Elements<'_, '_> {
+    fn last(&self) -> usize {
+        self.ascending.last().map_or(0, |op| op.0)
+    }
+
+    #[inline(always)]
+    fn apply_to_one(
+        &mut self,
+        table: &EngineTable,
+        value: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Option<Patched> {
+        let &[(pos, term)] = self.ops else {
+            return None;
+        };
+        if !term.is_integer_or_atom() {
+            return None;
+        }
+        let mut patch = Patch::new(value, table.keypos(), out);
+        let old = patch.only_element(pos)?;
+        patch.put_only(old, |out| out.extend_from_slice(term.bytes()))
+    }
+
+    #[inline(always)]
+    fn apply(
+        &mut self,
+        table: &EngineTable,
+        value: &[u8],
+        (out, elements): Patching<'_, '_>,
+    ) -> Result<Option<Patched>, Error> {
+        let mut patch = Patch::new(value, table.keypos(), out);
+        let mut rest = self.ascending;
+        while let [(pos, term), after @ ..] = rest {
+            rest = after;
+            if !patch.has(*pos) {
+                return Err(table.first_wrong(self.ops, |pos| patch.has(pos)));
+            }
+            // If there are several for one position, the last one counts.
+            if rest.first().is_none_or(|next| next.0 != *pos) {
+                let old = patch.element(*pos);
+                patch.put(old, *term, elements);
+            }
+        }
+        Ok(patch.finish())
     }
 }
 

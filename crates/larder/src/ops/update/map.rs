@@ -1,6 +1,6 @@
 //! Maps in elements: `update_map`.
 
-use super::PositionOrder;
+use super::{ElementUpdate, Patching, PositionOrder};
 use crate::error::Error;
 use crate::ids::{OwnerId, Who};
 use crate::local::{with_local, Local};
@@ -74,18 +74,8 @@ impl EngineTable {
         ops: &[MapOp<'_>],
         host: &mut dyn MapHost,
     ) -> Result<bool, Error> {
-        // The furthest position, which the object must have.
-        let last = || ops.iter().map(|op| op.pos).max().unwrap_or(0);
         // Without changes there is nothing to write, though the key must be there.
-        self.edit(
-            local,
-            who,
-            key,
-            (None, &last),
-            &mut |value, (out, elements)| {
-                self.change_maps((Patch::new(value, self.keypos(), out), elements), ops, host)
-            },
-        )
+        self.edit(local, who, key, &mut Maps { ops, host })
     }
 
     /// Puts the changed maps.
@@ -114,6 +104,32 @@ impl EngineTable {
             patch.put(old, changed(old, &changes, host)?.term(), elements);
         }
         Ok(patch.finish())
+    }
+}
+
+/// The operations of a call.
+struct Maps<'o, 'h> {
+    ops: &'o [MapOp<'o>],
+    host: &'h mut dyn MapHost,
+}
+
+impl ElementUpdate for Maps<'_, '_> {
+    fn last(&self) -> usize {
+        self.ops.iter().map(|op| op.pos).max().unwrap_or(0)
+    }
+
+    fn apply_to_one(&mut self, _: &EngineTable, _: &[u8], _: &mut Vec<u8>) -> Option<Patched> {
+        None
+    }
+
+    fn apply(
+        &mut self,
+        table: &EngineTable,
+        value: &[u8],
+        (out, elements): Patching<'_, '_>,
+    ) -> Result<Option<Patched>, Error> {
+        let patch = Patch::new(value, table.keypos(), out);
+        table.change_maps((patch, elements), self.ops, self.host)
     }
 }
 

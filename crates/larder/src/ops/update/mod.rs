@@ -5,7 +5,8 @@
 //!          \___________________│___________________/
 //!                            edit              up1  begins the write
 //!                             └─→ change_one      locks the leaf, revalidates
-//!                                  ├─→ f       up2  checks and applies the operations
+//!                                  ├─→ apply   up2  checks and applies the operations; in the
+//!                                  │                common case `apply_to_one`
 //!                                  │   └─→ Patch  up3  writes the new elements to a buffer
 //!                                  └─→ index   up4  stores it and unlocks the leaf
 //! ```
@@ -24,6 +25,10 @@
 //! Steps up2 to up4 are under the leaf's lock. So a call is all or nothing, and no update is lost.
 //! Linearisation point: that of any write (see `change`).
 //!
+//! If there is no object, a call with a default makes one of it (`insert_updated`). The operations
+//! are applied to the default without a lock, and the result is inserted if there is no object
+//! then. Otherwise the call begins again.
+//!
 //! # Compressed values
 //!
 //! A compressed value has a run of plain elements at its front. If all elements that change are in
@@ -35,14 +40,14 @@ mod counter_op;
 mod element;
 mod map;
 
-use super::change::{Edit, EditBuffer};
+use super::change::{Edit, EditBuffer, NewValue, Put};
 use crate::error::Error;
 use crate::ids::Who;
 use crate::index::TableIndex;
 use crate::local::Local;
 use crate::raw;
 use crate::table::EngineTable;
-use larder_index::Change;
+use larder_index::{Change, Previous};
 use larder_term::object::patch::{self, Patched};
 use larder_term::object::{self, NewElements, ObjectBuf, ObjectRef, COMPRESSED};
 use larder_term::TermRef;
@@ -63,107 +68,194 @@ pub struct NewRow<'a> {
 /// The buffer for a patch, and the new elements that it puts out of line.
 type Patching<'b, 't> = (&'b mut Vec<u8>, &'b mut NewElements<'t>);
 
-impl EngineTable {
-    /// Replaces the object under the index key by the result of `f` for it. If there is none,
-    /// inserts the result of `f` for `default`. Returns `false` if there was neither.
+/// The operations of a call on one object.
+trait ElementUpdate {
+    /// A position after which no element is replaced. Only needed if the value is compressed.
+    fn last(&self) -> usize;
+
+    /// As `apply`, in the most common case: a single element is replaced, of a value without
+    /// compression and handles, by a term that is no container. `None` in any other case; `out` may
+    /// have been written to then.
+    fn apply_to_one(
+        &mut self,
+        table: &EngineTable,
+        value: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Option<Patched>;
+
+    /// Replaces elements of a value by a [`patch::Patch`]. It gets an empty buffer for the patch,
+    /// and holds the elements that the patch puts out of line.
     ///
-    /// `f` replaces elements of a value by a [`patch::Patch`], under the leaf's lock, but none
-    /// after position `last()`. It gets an empty buffer for the patch, and holds the elements that
-    /// the patch puts out of line. It may be called several times, because a write may be repeated.
-    /// Only its last call counts.
-    #[inline]
+    /// It may be called several times, because a write may be repeated. Only its last call counts.
+    ///
+    /// # Errors
+    /// Those of the operations.
+    fn apply(
+        &mut self,
+        table: &EngineTable,
+        value: &[u8],
+        patching: Patching<'_, '_>,
+    ) -> Result<Option<Patched>, Error>;
+}
+
+/// An update of the object under a key.
+struct ObjectUpdate<'u, 't, U: ?Sized> {
+    table: &'u EngineTable,
+    key: &'u [u8],
+    update: &'u mut U,
+    /// A compressed value is unpacked to this buffer.
+    plain: &'u mut Vec<u8>,
+    elements: NewElements<'t>,
+    /// Whether there is an object.
+    found: bool,
+}
+
+impl EngineTable {
+    /// Updates the object under the index key. Returns `false` if there is none.
+    #[inline(always)]
     fn edit(
         &self,
         local: &mut Local,
         who: impl Who,
         key: &[u8],
-        (default, last): (Option<&ObjectRef<'_>>, &impl Fn() -> usize),
-        f: &mut impl FnMut(&[u8], Patching<'_, '_>) -> Result<Option<Patched>, Error>,
+        update: &mut impl ElementUpdate,
     ) -> Result<bool, Error> {
         self.may_write(who)?;
         let hashed = self.key(key);
         let guard = local.pin();
-        // The buffers are the thread's own, so an update allocates nothing in the common case. The
-        // new value is written to `spare`; a compressed value is unpacked to `plain`.
-        let (spare, plain) = (&mut local.value, &mut local.plain);
-        // Dropped at the end: the new value has counts of its own then.
-        let mut elements = NewElements::new(self.out_of_line(), &mut local.elements);
         let cursors = [&mut local.read_ahead, &mut local.older_ahead];
+        // The buffers are the thread's own, so an update allocates nothing in the common case. The
+        // new value is written to `spare`.
+        let spare = &mut local.value;
+        let mut object = ObjectUpdate {
+            table: self,
+            key,
+            update,
+            plain: &mut local.plain,
+            // Dropped at the end: the new value has counts of its own then.
+            elements: NewElements::new(self.out_of_line(), &mut local.elements),
+            found: false,
+        };
         // (up1) Repeat the closure as long as the state word has changed under the lock.
         self.writing_beside_walks(cursors, &guard, key, |op| {
             // A key of a bag may have several objects.
             let TableIndex::Unique(ix) = &op.store.index else {
                 return Err(Error::TableType);
             };
-            let mut found = false;
-            // Without a default, an absent key is only looked at.
-            let buffer = match default {
-                Some(_) => EditBuffer::Given(spare),
-                None => EditBuffer::OfPresent(spare),
-            };
-            let written = self.change_one(op, &**ix, hashed, buffer, &mut |old, out| {
+            object.found = false;
+            // An absent key is only looked at.
+            let buffer = EditBuffer::OfPresent(spare);
+            let written = self.change_one(op, &**ix, hashed, buffer, |old, out| {
                 // The leaf is locked and the table revalidated: what is read here is what is
                 // replaced. `old` lies in the leaf, and `out` is `spare`, emptied.
-                let Some(value) = old.or(default.map(|row| row.value())) else {
+                let Some(value) = old else {
                     return Ok(Change::Keep.into());
                 };
-                found = true;
-                if old.is_none() {
-                    op.inserts();
-                }
-                self.patched(key, (old, value), last, f, (plain, out, &mut elements))
+                object.found = true;
+                object.change(value, out)
             })?;
-            Ok((written, found))
+            Ok((written, object.found))
         })
     }
 
-    /// (up2, up3) The change of `value` that `f` makes. `value` is `old`, or the default if that is
-    /// `None`.
+    /// Inserts an object if there is none under its key. Its elements are updated before. Returns
+    /// whether it did.
+    #[inline(never)]
+    fn insert_updated(
+        &self,
+        local: &mut Local,
+        who: impl Who,
+        row: &ObjectRef<'_>,
+        update: &mut dyn ElementUpdate,
+    ) -> Result<bool, Error> {
+        self.may_write(who)?;
+        let key = self.key(row.key());
+        let guard = local.pin();
+        let cursors = [&mut local.read_ahead, &mut local.older_ahead];
+        let new = &mut local.value;
+        let mut object = ObjectUpdate {
+            table: self,
+            key: key.bytes,
+            update,
+            plain: &mut local.plain,
+            elements: NewElements::new(self.out_of_line(), &mut local.elements),
+            found: false,
+        };
+        // (up2, up3) No other thread sees the object yet.
+        new.clear();
+        let value = row.value();
+        match object.change(value, new)?.change {
+            Change::Keep | Change::Remove => new.extend_from_slice(value),
+            change => _ = change.whole(Some(value), new),
+        }
+        // (up1, up4) The table takes counts of its own of the handles.
+        self.writing_beside_walks(cursors, &guard, key.bytes, |op| {
+            let TableIndex::Unique(ix) = &op.store.index else {
+                return Err(Error::TableType);
+            };
+            let new = NewValue::copied(new);
+            let (written, was) = self.put_by(op, &**ix, key, new, Put::New, |_| true);
+            let inserted = was == Previous::Absent;
+            if inserted {
+                op.inserts();
+            }
+            Ok((written, inserted))
+        })
+    }
+}
+
+impl<U: ElementUpdate + ?Sized> ObjectUpdate<'_, '_, U> {
+    /// (up2, up3) The change of the value.
+    #[inline(always)]
+    fn change(&mut self, value: &[u8], out: &mut Vec<u8>) -> Result<Edit, Error> {
+        if !self.table.compressed() {
+            let patched = self.update.apply_to_one(self.table, value, out);
+            if let Some(Patched { at, len, .. }) = patched {
+                let change = Change::splice(value, at, len, out);
+                let same_handles = true;
+                return Ok(Edit {
+                    change,
+                    same_handles,
+                });
+            }
+        }
+        self.change_in_general(value, out)
+    }
+
+    /// `change`, for any number of elements of any value.
     ///
     /// A value without compression is patched as it lies, and the loop ends after one turn. So is a
     /// compressed one whose run has all elements that change. If `patch::close` finds that the
     /// changed run is no valid run any more (an element is of another kind now, or too long), the
     /// second turn patches the unpacked value.
-    // A part of `edit`, and inlined there with `f`. For that `f` is called at one place, so a loop.
-    #[inline(always)]
-    fn patched<'v>(
-        &self,
-        key: &[u8],
-        (old, value): (Option<&'v [u8]>, &'v [u8]),
-        last: &impl Fn() -> usize,
-        f: &mut impl FnMut(&[u8], Patching<'_, '_>) -> Result<Option<Patched>, Error>,
-        (plain, out, elements): (&mut Vec<u8>, &mut Vec<u8>, &mut NewElements<'_>),
-    ) -> Result<Edit, Error> {
-        let mut whole = false;
+    // `apply` is inlined. For that it is called at one place, so a loop.
+    #[inline(never)]
+    fn change_in_general(&mut self, value: &[u8], out: &mut Vec<u8>) -> Result<Edit, Error> {
+        let (table, mut whole) = (self.table, false);
+        out.clear();
         loop {
+            let update = &mut *self.update;
             let before = match whole {
-                false => patch::patchable(value, self.keypos(), last, plain),
-                true => patch::plain_value(value, plain),
+                false => patch::patchable(value, table.keypos(), || update.last(), self.plain),
+                true => patch::plain_value(value, self.plain),
             };
-            let Some(patched) = f(before, (out, elements))? else {
-                // Unchanged, an object stays in its leaf, and a default is stored as it is.
-                if old.is_some() {
-                    return Ok(Change::Keep.into());
-                }
-                out.extend_from_slice(value);
-                return Ok(Change::Put.into());
+            let Some(patched) = update.apply(table, before, (out, &mut self.elements))? else {
+                return Ok(Change::Keep.into());
             };
             let change = Change::splice(before, patched.at, patched.len, out);
             // (up4) The new value takes over the old one's counts if the handles are the same.
-            // Otherwise `change_one` takes its own counts and releases the old value's. The counts
-            // of a default's handles are the caller's.
-            let same_handles = patched.same_handles && old.is_some();
+            // Otherwise `change_one` takes its own counts and releases the old value's.
             let edit = |change| Edit {
                 change,
-                same_handles,
+                same_handles: patched.same_handles,
             };
-            if old.is_some() && !self.compressed() {
+            if !table.compressed() {
                 return Ok(edit(change));
             }
             let change = change.whole(Some(before), out);
             if whole || patch::close(out, before.len()) {
-                if self.compressed() && out[0] & COMPRESSED == 0 {
-                    self.pack(key, out);
+                if out[0] & COMPRESSED == 0 {
+                    table.pack(self.key, out);
                 }
                 return Ok(edit(change));
             }
@@ -171,7 +263,9 @@ impl EngineTable {
             whole = true;
         }
     }
+}
 
+impl EngineTable {
     /// The error for a position at which nothing may be replaced.
     #[cold]
     fn no_element(&self, pos: usize) -> Error {

@@ -649,7 +649,7 @@ impl Matched<'_> {
                 // If the object has changed, its replacement is made under the lock, in `anew`. The
                 // two buffers hold counts of the handles until the table has taken its own.
                 let mut anew = ObjectBuf::new();
-                table.change_one(op, &**ix, key, EditBuffer::Own, &mut |old, scratch| {
+                table.change_one(op, &**ix, key, EditBuffer::Own, |old, scratch| {
                     let Some(old) = old else {
                         return Ok(Change::Keep.into());
                     };
