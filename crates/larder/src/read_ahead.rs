@@ -523,7 +523,11 @@ impl ReadAhead {
     #[inline(never)]
     fn adapt_caution(&mut self) {
         // Reading the first entries ahead pays if it saves two steps.
-        let pays = self.more > FIRST_READ_AHEAD || self.early as usize + self.at >= 2;
+        let steps = match self.at {
+            ALONE | NOTHING => 0,
+            at => at,
+        };
+        let pays = self.more > FIRST_READ_AHEAD || self.early as usize + steps >= 2;
         self.caution = match pays {
             true => 0,
             false => (2 * self.caution + 1).min(MAX_CAUTION),
