@@ -186,7 +186,8 @@ fn may_answer(value: &[u8], heads: bool) -> bool {
     // What a handle refers to may have been freed since the entry was read. The step reads the
     // index instead. A key that isn't in the value has no handle.
     let needs_value = !heads || has_exact_key(value);
-    !(needs_value && raw::has_handles(value)) && !(heads && is_truncated_key(value))
+    let has_handles = needs_value && raw::has_handles(value);
+    !(has_handles || heads && is_truncated_key(value))
 }
 
 /// Compares two keys, which are mostly equal and short.
