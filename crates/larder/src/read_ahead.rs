@@ -186,7 +186,8 @@ fn may_answer(value: &[u8], heads: bool) -> bool {
     // What a handle refers to may have been freed since the entry was read. The step reads the
     // index instead. A key that isn't in the value has no handle.
     let needs_value = !heads || has_exact_key(value);
-    !(needs_value && raw::has_handles(value)) && !(heads && is_truncated_key(value))
+    let has_handles = needs_value && raw::has_handles(value);
+    !(has_handles || heads && is_truncated_key(value))
 }
 
 /// Compares two keys, which are mostly equal and short.
@@ -523,7 +524,11 @@ impl ReadAhead {
     #[inline(never)]
     fn adapt_caution(&mut self) {
         // Reading the first entries ahead pays if it saves two steps.
-        let pays = self.more > FIRST_READ_AHEAD || self.early as usize + self.at >= 2;
+        let steps = match self.at {
+            ALONE | NOTHING => 0,
+            at => at,
+        };
+        let pays = self.more > FIRST_READ_AHEAD || self.early as usize + steps >= 2;
         self.caution = match pays {
             true => 0,
             false => (2 * self.caution + 1).min(MAX_CAUTION),
