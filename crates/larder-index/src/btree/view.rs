@@ -42,9 +42,8 @@ pub(crate) struct TreeView<'g> {
 /// The slot and the record of an entry, as far as they were read.
 struct RecordRead {
     slot: u64,
-    /// The first bytes of the record, sixteen if all of these are in the leaf, otherwise eight.
-    first: u128,
-    known: usize,
+    /// The first eight bytes of the record.
+    bits: u64,
     parts: RecordParts,
 }
 
@@ -570,18 +569,9 @@ impl<'g> TreeView<'g> {
     #[inline(always)]
     fn read_record(&self, i: usize) -> Result<RecordRead, Torn> {
         let slot = self.slot(i)?;
-        let at = (slot & OFFSET_MASK) as usize;
-        // Most records are that short, so that nothing of them is loaded twice.
-        let (low, high, known) = match words::sixteen(self.words, at) {
-            Some([low, high]) => (low, high, 16),
-            None => (words::load(self.words, at)?, 0, 8),
-        };
-        Ok(RecordRead {
-            slot,
-            first: u128::from(low) | u128::from(high) << 64,
-            known,
-            parts: RecordParts::of(low, at),
-        })
+        let (bits, at) = self.begin_record(slot)?;
+        let parts = RecordParts::of(bits, at);
+        Ok(RecordRead { slot, bits, parts })
     }
 
     /// Appends the position of an entry that isn't outside, and the first `limit` bytes of its
@@ -596,12 +586,7 @@ impl<'g> TreeView<'g> {
     ) -> Result<usize, Torn> {
         // Assemble the position from its three parts: the leaf's prefix, up to five bytes in the
         // slot, and the rest in the record.
-        let RecordRead {
-            slot,
-            first,
-            known,
-            parts,
-        } = *read;
+        let RecordRead { slot, bits, parts } = *read;
         let in_slot = ShortBytes {
             bytes: slot.to_be_bytes(),
             len: parts.suffix.min(5),
@@ -609,9 +594,15 @@ impl<'g> TreeView<'g> {
         // The value follows the rest of the position, so one copy gets both.
         let value = parts.value.min(limit);
         let (at, len) = (parts.rest_at, parts.suffix - in_slot.len + value);
-        // If the two lengths have a byte each, the next bytes were loaded with them.
-        if len <= known - 2 && at == (slot & OFFSET_MASK) as usize + 2 {
-            words::push_after(front, in_slot, (first >> 16, len), bytes);
+        // If the two lengths have a byte each, the next six bytes were loaded with them.
+        if len <= 6 && at == (slot & OFFSET_MASK) as usize + 2 {
+            words::push_after(front, in_slot, (u128::from(bits >> 16), len), bytes);
+            return Ok(bytes.len() - value);
+        }
+        // Most others are short, too, and are copied without a call.
+        if let (Some([low, high]), true) = (words::sixteen(self.words, at), len <= 16) {
+            let both = u128::from(low) | u128::from(high) << 64;
+            words::push_after(front, in_slot, (both, len), bytes);
             return Ok(bytes.len() - value);
         }
         words::copy_out_after(front, in_slot, self.words, at, len, bytes)?;
