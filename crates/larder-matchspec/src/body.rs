@@ -222,9 +222,9 @@ impl<'s> BuiltTerm<'_, 's> {
         &bytes[..end]
     }
 
-    /// The result in one piece.
-    pub fn to_term(&mut self) -> Term {
-        Term::from(raw::whole(self.bytes(&mut Vec::new())))
+    /// The result in one piece. It is put together in the buffer, whose content is lost.
+    pub fn to_term(&mut self, buffer: &mut Vec<u8>) -> Term {
+        Term::from(raw::whole(self.bytes(buffer)))
     }
 
     /// The result in one piece: where the row has it, or in a buffer.

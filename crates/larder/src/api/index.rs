@@ -133,7 +133,8 @@ impl Table {
 
     pub(super) fn all_of(&self, mut job: IndexJob) -> Result<Vec<Term>, Error> {
         let mut found = Vec::new();
-        let mut sink = |output: Output<'_>| found.push(owned(output));
+        let mut buffer = Vec::new();
+        let mut sink = |output: Output<'_>| found.push(owned(output, &mut buffer));
         with_context(|context| {
             // One slice of unlimited work is the whole job, unless a list batch interrupts it.
             let mut step = || job.step(&mut Budget::unlimited(), context, &mut sink);

@@ -150,7 +150,8 @@ impl Rows {
         }
         let job = &mut self.job;
         // `rows` are owned here, since the job's buffers are reused in the next step.
-        let mut sink = |output: Output<'_>| found.push(owned(output));
+        let mut buffer = Vec::new();
+        let mut sink = |output: Output<'_>| found.push(owned(output, &mut buffer));
         let end = with_context(|context| loop {
             let step = self
                 .table
@@ -165,12 +166,12 @@ impl Rows {
     }
 }
 
-/// Copies a result to a term of its own.
-pub(super) fn owned(output: Output<'_>) -> Term {
+/// Copies a result to a term of its own. The buffer is the same for all results of a call.
+pub(super) fn owned(output: Output<'_>, buffer: &mut Vec<u8>) -> Term {
     match output {
         Output::Object(object) => tuple(object),
         Output::Term(term) => Term::from(term),
-        Output::Built(term) => term.to_term(),
+        Output::Built(term) => term.to_term(buffer),
     }
 }
 

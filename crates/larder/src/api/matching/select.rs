@@ -111,10 +111,12 @@ impl Table {
         let mut job = self
             .engine_table()
             .select_take(self.me(), spec.program()?)?;
-        let mut taken = Vec::new();
+        let (mut taken, mut buffer) = (Vec::new(), Vec::new());
         // Results are copied, since the next step uses the job's memory again.
         self.until_done(|budget, context| {
-            job.step(budget, context, &mut |out| taken.push(owned(out)))
+            job.step(budget, context, &mut |out| {
+                taken.push(owned(out, &mut buffer))
+            })
         })?;
         Ok(taken)
     }

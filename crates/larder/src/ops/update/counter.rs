@@ -273,10 +273,13 @@ impl<F: Fn() -> O, O: CounterOps, S: Sums> ElementUpdate for Counting<'_, '_, '_
         value: &[u8],
         out: &mut Vec<u8>,
     ) -> Option<Patched> {
+        let (mut ops, mut place) = ((self.ops)(), CounterOp::default());
+        if !ops.is_on_one() {
+            return None;
+        }
         let sums = &mut self.out.0;
         // See `apply`.
         sums.clear();
-        let (mut ops, mut place) = ((self.ops)(), CounterOp::default());
         let mut patch = Patch::new(value, table.keypos(), out);
         let mut counter = None;
         while let Some(op) = ops.next(&mut place).ok()? {
