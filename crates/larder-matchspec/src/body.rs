@@ -112,6 +112,7 @@ impl DirectBody {
         };
         let mut built = BuiltTerm {
             parts,
+            given: 0,
             row,
             constants,
             bound,
@@ -143,8 +144,9 @@ impl DirectBody {
 /// A result whose parts are in the row and among the constants.
 #[derive(Debug)]
 pub struct BuiltTerm<'r, 's> {
-    /// The parts that weren't asked for yet.
     pub(crate) parts: &'s [TermPart],
+    /// The number of the parts that were asked for.
+    pub(crate) given: usize,
     pub(crate) row: &'r mut Row<'s>,
     pub(crate) constants: &'r Constants<'s>,
     /// The variables that plain steps have bound.
@@ -187,8 +189,8 @@ impl<'s> BuiltTerm<'_, 's> {
     /// After the last part.
     #[inline(always)]
     pub fn next_part(&mut self) -> BuiltPart<'s> {
-        let (&part, rest) = self.parts.split_first().expect("a part is left");
-        self.parts = rest;
+        let part = self.parts[self.given];
+        self.given += 1;
         BuiltPart::Term(TermRun(match part {
             TermPart::Element(position) => self.row.run(position),
             TermPart::Tuple(arity) => return BuiltPart::Tuple(arity),
@@ -208,7 +210,7 @@ impl<'s> BuiltTerm<'_, 's> {
         let Some(mut position) = self.row.position_after(bytes) else {
             return &bytes[..end];
         };
-        for part in self.parts {
+        for part in &self.parts[self.given..] {
             let is_next = matches!(*part, TermPart::Element(next) if next == position);
             let Some(&tag) = bytes.get(end).filter(|_| is_next) else {
                 break;
@@ -217,12 +219,12 @@ impl<'s> BuiltTerm<'_, 's> {
                 break;
             }
             end += larder_term::skip(&bytes[end..]);
-            position += 1;
+            position = self.row.stored_after(position);
         }
         &bytes[..end]
     }
 
-    /// The result in one piece. It is put together in the buffer, whose content is lost.
+    /// The whole result in one piece. It is put together in the buffer, whose content is lost.
     pub fn to_term(&mut self, buffer: &mut Vec<u8>) -> Term {
         Term::from(raw::whole(self.bytes(buffer)))
     }
@@ -432,15 +434,17 @@ mod tests {
         let mut packed = larder_term::object::ObjectBuf::new();
         let form = larder_term::object::KeyForm::Ordered;
         // The key lies elsewhere.
-        for keypos in [1, 5, 6] {
+        let beside = [
+            ("{{'$2','$3','$4',x,'$6'}}", 3),
+            ("{{'$2','$4'}}", 1),
+            ("{{'$3','$2'}}", 1),
+            ("{{'$3',x,'$4'}}", 1),
+            ("'$2'", 1),
+        ];
+        let around = [("{{'$1','$2','$3','$4'}}", 2), ("{{'$2','$4','$5'}}", 2)];
+        for (keypos, bodies) in [(1, &beside[..]), (5, &beside), (6, &beside), (3, &around)] {
             larder_term::object::encode(row.as_ref(), keypos, form, false, &mut packed).unwrap();
-            for (body, together) in [
-                ("{{'$2','$3','$4',x,'$6'}}", 3),
-                ("{{'$2','$4'}}", 1),
-                ("{{'$3','$2'}}", 1),
-                ("{{'$3',x,'$4'}}", 1),
-                ("'$2'", 1),
-            ] {
+            for &(body, together) in bodies {
                 let spec = format!("[{{{{'$1','$2','$3','$4','$5','$6'}},[],[{body}]}}]");
                 let spec: Term = spec.parse().unwrap();
                 let program = Program::compile(spec.as_ref()).unwrap();

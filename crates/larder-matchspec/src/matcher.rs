@@ -108,6 +108,7 @@ impl<'p> Matcher<'p> {
         if let Some(parts) = self.built {
             return Some(show(Shown::Built(&mut BuiltTerm {
                 parts,
+                given: 0,
                 row: &mut row,
                 constants: &self.constants,
                 bound: &NO_TERMS,

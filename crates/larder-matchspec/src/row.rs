@@ -155,9 +155,14 @@ impl<'a> Row<'a> {
     /// If these are the bytes from the element on that was found last, the position of the element
     /// that is stored after it.
     pub(crate) fn position_after(&self, run: &[u8]) -> Option<usize> {
-        let position = self.last + 2;
-        let is_it = std::ptr::eq(self.from.term(), run);
-        is_it.then(|| position + usize::from(position >= self.keypos))
+        let position = self.last + 1;
+        let position = position + usize::from(position >= self.keypos);
+        std::ptr::eq(self.from.term(), run).then(|| self.stored_after(position))
+    }
+
+    /// The position of the element that is stored after the one at `position`: the key isn't there.
+    pub(crate) fn stored_after(&self, position: usize) -> usize {
+        position + 1 + usize::from(position + 1 == self.keypos)
     }
 
     /// Goes to element `wanted` of `rest`, counted from 0.

@@ -3,7 +3,8 @@
 //!
 //! # Definitions
 //!
-//! - *Last answer*: the key that the cursor's last step returned, an entry of the cursor's batch.
+//! - *Last answer*: the key that the cursor's last step returned: an entry of the cursor's batch,
+//!   or one that was read alone.
 //! - A step *continues* if it starts at the last answer of a cursor, in the same table and the same
 //!   direction. A step that continues neither cursor takes the one that was least recently used.
 //! - The *stamp* of a batch is the table's change stamp, taken before the batch was read (see
@@ -32,7 +33,7 @@
 //! In a table that other threads change all the time, each step would arm the stamp in vain. So
 //! after a change of the table some batches are read without a stamp, and only (2) applies to them.
 //! After a change of the leaf, some steps don't read ahead. A step without read-ahead costs little
-//! (`Unique::step`).
+//! (`Unique::try_step`).
 //!
 //! Walks of two or three steps use little of what is read ahead. After such walks, the next walks
 //! of the cursor begin with 1, 3, 7, then 15 steps that don't read ahead, until a walk is longer.
@@ -148,7 +149,7 @@ pub(crate) struct ReadAhead {
     /// The state of steps from the edge.
     first: FromEdge,
     /// If the batch was read at the edge: the number of the entry that is the table's first while
-    /// the leaf has the version `Batch::seen`. Those before it have been removed.
+    /// the leaf has the version `ReadAhead::seen`. Those before it have been removed.
     edge: usize,
     /// The hash of the key of that entry, once a step has needed it.
     edge_hash: Cell<Option<u64>>,
@@ -292,7 +293,7 @@ impl ReadAhead {
     /// table has no further key. `None` if that part wasn't read.
     #[inline(always)]
     fn next_place(&self) -> Option<usize> {
-        if self.at == ALONE {
+        if self.at >= NOTHING {
             return None;
         }
         let next = self.at + 1;

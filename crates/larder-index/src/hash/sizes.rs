@@ -332,9 +332,9 @@ fn memory(buckets: usize, class: u8) -> usize {
     HEAD + buckets * (SMALLEST << class)
 }
 
-/// The number of buckets of a leaf with this memory.
+/// The number of buckets of a leaf with this memory. None if that is less than a head.
 fn buckets_of(memory: usize, class: u8) -> usize {
-    (memory - HEAD) >> (SMALLEST << class).trailing_zeros()
+    memory.saturating_sub(HEAD) >> (SMALLEST << class).trailing_zeros()
 }
 
 /// Why a leaf is built.

@@ -61,6 +61,11 @@ impl StepEntry {
         self.key = key;
     }
 
+    /// Cuts the last bytes off the value, which the caller has put there.
+    pub fn shorten_value(&mut self, by: usize) {
+        self.value.end = self.value.end.saturating_sub(by).max(self.value.start);
+    }
+
     /// Copies an entry, of its value at most the first `limit` bytes.
     pub(crate) fn copy(&mut self, key: &[u8], value: &[u8], limit: usize) {
         self.bytes.clear();

@@ -20,7 +20,7 @@ use crate::resume_point::ResumePoint;
 use larder_index::sync::{planted, Fault};
 use larder_index::{
     with_spare, Batch, Change, Container, Direction, Guard, Hint, Key, Lookup, Predicate, Previous,
-    Start, Stats, Unique, Updater, SHORT_VALUE,
+    Start, Stats, StepEntry, Stepped, Unique, Updater, SHORT_VALUE,
 };
 use larder_term::blob::Handles;
 use larder_term::object;
@@ -635,6 +635,25 @@ impl Unique for Bounded {
 
     /// Continues from an expired key as long as it is in the index. An owner that has fixed the
     /// table may have got the key before.
+    fn try_step(
+        &self,
+        guard: &Guard,
+        key: Option<Key<'_>>,
+        direction: Direction,
+        entry: &mut StepEntry,
+    ) -> Option<Stepped> {
+        let next = self.below.try_step(guard, key, direction, entry)?;
+        // The entry may expire while its leaf stays as it is.
+        entry.seen = None;
+        if next.found {
+            if ObjectTimes::of(entry.value()).is_expired(self.read_time()) {
+                return None;
+            }
+            entry.shorten_value(stamp::LEN);
+        }
+        Some(next)
+    }
+
     fn step<'g>(
         &'g self,
         guard: &'g Guard,

@@ -410,6 +410,11 @@ impl EngineTable {
         visit: &mut impl FnMut(Stored<'_>) -> u64,
     ) -> Result<bool, Error> {
         local.read_ahead.note_exact(self.changes.number());
+        // The first attempt has given up the cursor's last answer.
+        let request = StepRequest {
+            continues: false,
+            ..request
+        };
         self.look(local, request, visit)
     }
 

@@ -33,8 +33,8 @@
 //! * **ND2** A slot is filled once, with a term that is already allocated. The heap thus consists
 //!   of whole terms whenever the emulator inspects it (see [`heap`](crate::heap)).
 //! * **ND3** Each function returns a reader at the end of its term, where the next one begins.
-//! * **ND4** The recursion is at most [`DEPTH`] levels deep, so no term exhausts the thread's
-//!   stack.
+//! * **ND4** The recursion is at most [`DEPTH`] levels deep, and 32 more in a term whose parts a
+//!   program has found. So no term exhausts the thread's stack.
 //!
 //! Binaries that are kept outside of tables are returned without a copy (see [`binaries`]).
 
