@@ -150,8 +150,8 @@ CLIBS   := -lpthread -ldl -lm
 # Without the library for Rust programs, beside which cargo optimises neither of these as a whole.
 # The structures of the studies are compiled for size, as are numbers of any size: few programs in C
 # choose one, or calculate with these. So is the machine of match specifications, whose programs in
-# C are few: the shared object has to stay under 4 MB. The allocator is no slower with the second level than with
-# the third.
+# C are few: the shared object has to stay under 4 MB. The allocator is no slower with the second
+# level than with the third.
 # STRIP=true leaves the debugging information in.
 STRIP ?= strip
 
