@@ -77,6 +77,7 @@ mod head;
 mod host;
 mod ir;
 mod key_bounds;
+mod key_proof;
 mod limits;
 mod lower;
 mod machine;

@@ -16,6 +16,7 @@
 use crate::{
     code::Code,
     constant::Constant,
+    key_proof::{KeyProof, Proved, SamePair, SamePairs},
     parameters,
     program::Program,
     raw,
@@ -25,34 +26,6 @@ use crate::{
 };
 use larder_term::atoms;
 use smallvec::{smallvec, SmallVec};
-
-/// What is known of all programs of some code, for a key at one position.
-#[derive(Debug)]
-pub(crate) struct KeyProof {
-    keypos: usize,
-    proved: Proved,
-}
-
-#[derive(Debug)]
-enum Proved {
-    /// Keys stay if the two arguments of each pair are the same leaf.
-    If(SamePairs),
-    /// Keys may change.
-    Refused,
-    /// That depends on the arguments.
-    Undecided,
-}
-
-/// An argument in the head, and the one that must be the same in the body.
-#[derive(Debug, Clone, Copy)]
-struct SamePair {
-    head: u32,
-    body: u32,
-    /// Whether the second one is in a `{const,X}`.
-    constant: bool,
-}
-
-type SamePairs = SmallVec<[SamePair; 1]>;
 
 impl KeyProof {
     /// The proof for some code.
