@@ -493,13 +493,10 @@ fn parts_of_small_values_are_replaced() {
             (2, 17, 3),
         ];
         for (at, len, new_len) in parts {
-            for i in 0..values.len() {
+            for (i, value) in values.iter_mut().enumerate() {
                 let bytes = key_bytes(i as u16);
                 let new: Vec<u8> = (0..new_len).map(|n| 255 - (n + i) as u8 % 4).collect();
-                let (at, len) = (
-                    at.min(values[i].len()),
-                    len.min(values[i].len().saturating_sub(at)),
-                );
+                let (at, len) = (at.min(value.len()), len.min(value.len().saturating_sub(at)));
                 let changed = index.update_present(
                     &guard,
                     key(&bytes, how),
@@ -510,7 +507,7 @@ fn parts_of_small_values_are_replaced() {
                     },
                 );
                 assert!(changed);
-                values[i].splice(at..at + len, new);
+                value.splice(at..at + len, new);
             }
             for (i, value) in values.iter().enumerate() {
                 let (bytes, mut found) = (key_bytes(i as u16), Vec::new());
