@@ -225,7 +225,7 @@ impl<'s> BuiltTerm<'_, 's> {
     }
 
     /// The whole result in one piece. It is put together in the buffer, whose content is lost.
-    pub fn to_term(&mut self, buffer: &mut Vec<u8>) -> Term {
+    pub fn whole_term(&mut self, buffer: &mut Vec<u8>) -> Term {
         Term::from(raw::whole(self.bytes(buffer)))
     }
 

@@ -54,7 +54,7 @@ fn key(output: Output<'_>) -> i64 {
     match output {
         Output::Object(object) => object.element(1).and_then(term),
         Output::Term(found) => term(found),
-        Output::Built(found) => term(found.to_term(&mut Vec::new()).as_ref()),
+        Output::Built(found) => term(found.whole_term(&mut Vec::new()).as_ref()),
     }
     .expect("a number")
 }

@@ -97,7 +97,7 @@ impl Pages<'_> {
             let sink = &mut |output: Output<'_>| match output {
                 Output::Object(object) => found.push(row_of(object)),
                 Output::Term(term) => found.push(row_of_term(&Term::from(term))),
-                Output::Built(term) => found.push(row_of_term(&term.to_term(&mut Vec::new()))),
+                Output::Built(term) => found.push(row_of_term(&term.whole_term(&mut Vec::new()))),
             };
             let step = job.step(budget, &Context::none(), sink)?;
             // A slice ends with a batch of keys or a leaf of entries.
@@ -406,7 +406,7 @@ fn pages_may_be_read_in_any_order() -> Result<(), Error> {
             let sink = &mut |output: Output<'_>| match output {
                 Output::Object(object) => found.push(row_of(object)),
                 Output::Term(term) => found.push(row_of_term(&Term::from(term))),
-                Output::Built(term) => found.push(row_of_term(&term.to_term(&mut Vec::new()))),
+                Output::Built(term) => found.push(row_of_term(&term.whole_term(&mut Vec::new()))),
             };
             let step = job.step(&mut Budget::unlimited(), &Context::none(), sink)?;
             let place = (step == ScanStep::Limit).then(|| job.continuation());

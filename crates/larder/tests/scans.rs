@@ -166,7 +166,7 @@ fn takes_are_selects_that_delete() {
             let mut sink = |output: Output<'_>| {
                 taken.push(match output {
                     Output::Term(term) => Term::from(term),
-                    Output::Built(term) => term.to_term(&mut Vec::new()),
+                    Output::Built(term) => term.whole_term(&mut Vec::new()),
                     Output::Object(_) => panic!("a result is a term here"),
                 });
             };
@@ -255,7 +255,7 @@ fn in_chunks(t: &Table, spec: &str, limit: usize, direction: Direction) -> Vec<T
             let step = job.step(&mut budget, &ctx, &mut |output| {
                 found.push(match output {
                     Output::Term(term) => Term::from(term),
-                    Output::Built(term) => term.to_term(&mut Vec::new()),
+                    Output::Built(term) => term.whole_term(&mut Vec::new()),
                     Output::Object(_) => panic!("the body is no '$_'"),
                 });
             });
@@ -406,7 +406,7 @@ fn slices_without_order_meet_what_stays_exactly_once() {
                 open.0 = open.0 && {
                     let mut sink = |output: Output<'_>| match output {
                         Output::Term(term) => found.push(Term::from(term)),
-                        Output::Built(term) => found.push(term.to_term(&mut Vec::new())),
+                        Output::Built(term) => found.push(term.whole_term(&mut Vec::new())),
                         Output::Object(_) => panic!("the body is no '$_'"),
                     };
                     let step = select.step(&mut budget(), &Context::none(), &mut sink);

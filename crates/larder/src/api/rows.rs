@@ -171,7 +171,7 @@ pub(super) fn owned(output: Output<'_>, buffer: &mut Vec<u8>) -> Term {
     match output {
         Output::Object(object) => tuple(object),
         Output::Term(term) => Term::from(term),
-        Output::Built(term) => term.to_term(buffer),
+        Output::Built(term) => term.whole_term(buffer),
     }
 }
 

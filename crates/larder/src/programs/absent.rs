@@ -116,7 +116,7 @@ pub enum Shown<'r> {
 pub struct BuiltTerm<'r, 's>(Infallible, PhantomData<(&'r (), &'s ())>);
 
 impl BuiltTerm<'_, '_> {
-    pub(crate) fn to_term(&mut self, _: &mut Vec<u8>) -> Term {
+    pub(crate) fn whole_term(&mut self, _: &mut Vec<u8>) -> Term {
         match self.0 {}
     }
 }
