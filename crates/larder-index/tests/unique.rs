@@ -405,6 +405,23 @@ fn a_panic_in_an_update_changes_nothing() {
     }
 }
 
+/// Replaces `len` bytes at `at` of a value in the index, and of its copy, by `new_len` others.
+fn replace_part(
+    (index, guard): (&dyn Unique, &larder_index::Guard),
+    (i, value): (usize, &mut Vec<u8>),
+    (at, len, new_len): (usize, usize, usize),
+) {
+    let (bytes, how) = (key_bytes(i as u16), Hashes::Good);
+    let new: Vec<u8> = (0..new_len).map(|n| 255 - (n + i) as u8 % 4).collect();
+    let changed =
+        index.update_present(guard, key(&bytes, how), &mut Vec::new(), &mut |old, out| {
+            out.extend_from_slice(&new);
+            Change::splice(old.unwrap(), at, len, out)
+        });
+    assert!(changed);
+    value.splice(at..at + len, new);
+}
+
 /// Parts of values that lie outside their leaves are replaced by longer and by shorter ones, and
 /// the memory of the values is counted.
 #[test]
@@ -434,17 +451,7 @@ fn parts_of_large_values_are_replaced() {
         for (at, len, new_len) in parts {
             for (i, value) in values.iter_mut().enumerate() {
                 let bytes = key_bytes(i as u16);
-                let new: Vec<u8> = (0..new_len).map(|n| 255 - (n + i) as u8 % 4).collect();
-                index.update_present(
-                    &guard,
-                    key(&bytes, how),
-                    &mut Vec::new(),
-                    &mut |old, out| {
-                        out.extend_from_slice(&new);
-                        Change::splice(old.unwrap(), at, len, out)
-                    },
-                );
-                value.splice(at..at + len, new);
+                replace_part((&*index, &guard), (i, &mut *value), (at, len, new_len));
                 let mut found = Vec::new();
                 assert!(index.get(&guard, key(&bytes, how), &mut found));
                 assert_eq!(found, *value, "{kind:?}: {at}, {len}, {new_len}");
@@ -494,20 +501,8 @@ fn parts_of_small_values_are_replaced() {
         ];
         for (at, len, new_len) in parts {
             for (i, value) in values.iter_mut().enumerate() {
-                let bytes = key_bytes(i as u16);
-                let new: Vec<u8> = (0..new_len).map(|n| 255 - (n + i) as u8 % 4).collect();
                 let (at, len) = (at.min(value.len()), len.min(value.len().saturating_sub(at)));
-                let changed = index.update_present(
-                    &guard,
-                    key(&bytes, how),
-                    &mut Vec::new(),
-                    &mut |old, out| {
-                        out.extend_from_slice(&new);
-                        Change::splice(old.unwrap(), at, len, out)
-                    },
-                );
-                assert!(changed);
-                value.splice(at..at + len, new);
+                replace_part((&*index, &guard), (i, value), (at, len, new_len));
             }
             for (i, value) in values.iter().enumerate() {
                 let (bytes, mut found) = (key_bytes(i as u16), Vec::new());

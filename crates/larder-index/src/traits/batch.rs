@@ -39,6 +39,16 @@ pub struct Seen {
 /// The number of bytes of a value that a scan copies if the caller needs the values' heads alone.
 pub const HEAD: usize = 8;
 
+/// The number of bytes of a value that a caller needs: with `heads`, those of its head.
+#[inline]
+pub(super) fn value_limit(heads: bool) -> usize {
+    if heads {
+        HEAD
+    } else {
+        usize::MAX
+    }
+}
+
 /// The number of entries by which objects are prefetched before they are copied.
 const PREFETCH_DISTANCE: usize = 4;
 
@@ -349,11 +359,7 @@ impl<'g> Batch<'g> {
     /// The number of bytes of a value that the caller needs.
     #[inline]
     pub(crate) fn value_limit(&self) -> usize {
-        if self.heads {
-            HEAD
-        } else {
-            usize::MAX
-        }
+        value_limit(self.heads)
     }
 
     /// The number of entries.

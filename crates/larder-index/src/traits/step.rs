@@ -1,6 +1,6 @@
 //! The result of a single step from key to key.
 
-use super::batch::{Seen, HEAD};
+use super::batch::{value_limit, Seen};
 use std::ops::Range;
 
 /// What [`Unique::try_step`](super::Unique::try_step) has found.
@@ -19,7 +19,7 @@ pub struct StepEntry {
     pub(crate) bytes: Vec<u8>,
     pub(crate) key: Range<usize>,
     pub(crate) value: Range<usize>,
-    /// A hint of the caller: of the value, only the first [`HEAD`] bytes are needed. An index may
+    /// A hint of the caller: of the value, only the first [`HEAD`](super::HEAD) bytes are needed. An index may
     /// ignore it.
     pub heads: bool,
     /// Where the entry was read, if the index can tell whether it has changed since.
@@ -47,11 +47,7 @@ impl StepEntry {
     /// The number of bytes of the value that the caller needs.
     #[inline]
     pub(crate) fn value_limit(&self) -> usize {
-        if self.heads {
-            HEAD
-        } else {
-            usize::MAX
-        }
+        value_limit(self.heads)
     }
 
     /// Records where key and value lie: the key before `value`, and the value after it.

@@ -249,7 +249,7 @@ fn list_at(
 ) -> Result<Word, larder::Error> {
     let (mut words, mut bytes) = (SmallVec::<[Word; 8]>::new(), 0);
     look_up(local, &mut |output| {
-        words.push(word(call, output, &mut bytes))
+        words.push(Slot::root(|slot| bytes += fill(call, output, slot)))
     })?;
     spend_bytes(call, local, bytes);
     Ok(call.list(&words))
@@ -362,7 +362,7 @@ fn some_at(
         let is_few = table.select_point_of_few(local, caller_id(call), point, &mut |output| {
             // One more than the limit shows that there are too many. Others needn't be made.
             if words.len() <= limit {
-                words.push(word(call, output, &mut bytes));
+                words.push(Slot::root(|slot| bytes += fill(call, output, slot)));
             }
         });
         spend_bytes(call, local, bytes);
@@ -560,7 +560,6 @@ fn run(
     // in front of the earlier ones, and the list is in order when it ends.
     let in_front = matches!(job, Job::All(_) | Job::Every(_)) && scan.table.kind().is_unique();
     let mut list = ListBuilder::new(&call.heap);
-    let mut bytes = 0;
     let step = match &mut *job {
         Job::Every(job) => job.step_each(budget, |object| {
             let place = match in_front {
@@ -571,10 +570,10 @@ fn run(
         }),
         // The surroundings, such as `self()`, were read by the first slice.
         job if in_front => job.step(budget, &scan.caller.context(), &mut |output| {
-            fill(call, output, in_front_of(call, &mut found), &mut bytes);
+            fill(call, output, in_front_of(call, &mut found));
         }),
         job => job.step(budget, &scan.caller.context(), &mut |output| {
-            fill(call, output, list.next(), &mut bytes);
+            fill(call, output, list.next());
         }),
     };
     let step = or_help(scan, step, budget)?;
@@ -659,16 +658,10 @@ pub(super) fn reversed(call: &Call<'_>, list: Word, mut found: Word) -> Word {
     found
 }
 
-/// Makes a term of a result. Adds to `bytes` how many were read for that.
+/// Makes a term of a result, in a slot. Returns how many bytes were read for that.
 #[inline]
-fn word(call: &Call<'_>, output: Output<'_>, bytes: &mut usize) -> Word {
-    Slot::root(|slot| fill(call, output, slot, bytes))
-}
-
-/// As `word`, in a slot.
-#[inline]
-fn fill(call: &Call<'_>, output: Output<'_>, slot: Slot, bytes: &mut usize) {
-    *bytes += match output {
+fn fill(call: &Call<'_>, output: Output<'_>, slot: Slot) -> usize {
+    match output {
         Output::Object(object) => {
             decode::object_at(&call.heap, object, slot);
             object.others_bytes().len()
