@@ -6,9 +6,10 @@ use larder_index::{
     pin, seen_after_removal_of, seen_after_removals, unique, unique_with, Batch, Direction, Key,
     KeyRule, LeafConfig, Start, StepEntry, Unique, UniqueKind,
 };
+use larder_testing::threads::Stop;
 use larder_testing::*;
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::Arc;
 
 /// Rows of two small integers, as tables keep them: a key says in its first byte how long it is.
@@ -459,25 +460,32 @@ fn what_is_unchanged_is_what_a_scan_finds() {
 /// A key and its value.
 type Row = (Vec<u8>, Vec<u8>);
 
-/// The next entry after a key, or the first of all; and whether the key was there.
-fn step(index: &dyn Unique, from: Option<&[u8]>) -> (bool, Option<Row>) {
+/// Whether the key was there, and the next entry after it, or the first of all.
+type Next = (bool, Option<Row>);
+
+fn next_by_batch(index: &dyn Unique, from: Option<&[u8]>) -> Next {
     let (guard, mut batch) = (pin(), Batch::default());
     let here = index.step(&guard, from.map(int_key), Direction::Forward, &mut batch);
     assert!(!batch.is_empty() || batch.done);
-    // A single attempt finds the same, unless the entry is in another leaf.
-    let mut entry = StepEntry::default();
-    let direction = Direction::Forward;
-    if let Some(stepped) = index.try_step(&guard, from.map(int_key), direction, &mut entry) {
-        assert_eq!(
-            (stepped.is_present, stepped.found),
-            (here, !batch.is_empty())
-        );
-        if stepped.found {
-            assert_eq!((entry.key(), entry.value()), batch.entry(0));
-        }
-    }
     let row = (!batch.is_empty()).then(|| (batch.key(0).to_vec(), batch.value(0).to_vec()));
     (here, row)
+}
+
+/// By a single attempt. `None` if the entry is in another leaf, or a writer was there.
+fn next_at_once(index: &dyn Unique, from: Option<&[u8]>) -> Option<Next> {
+    let mut entry = StepEntry::default();
+    let stepped = index.try_step(&pin(), from.map(int_key), Direction::Forward, &mut entry)?;
+    let row = (stepped.found).then(|| (entry.key().to_vec(), entry.value().to_vec()));
+    Some((stepped.is_present, row))
+}
+
+/// Both ways say the same while nobody writes.
+fn step(index: &dyn Unique, from: Option<&[u8]>) -> Next {
+    let next = next_by_batch(index, from);
+    if let Some(at_once) = next_at_once(index, from) {
+        assert_eq!(at_once, next);
+    }
+    next
 }
 
 /// Steps give what a scan gives: from each key, with rows of all sizes, inside and outside leaves.
@@ -527,22 +535,22 @@ fn an_index_is_drained_from_its_front() {
     }
 }
 
-/// A walk by steps meets what stays exactly once, while others write on all sides.
+/// A walk by steps of either kind meets what stays exactly once, while others write on all sides.
 #[test]
 fn a_walk_among_writers_meets_what_stays_once() {
     const KEYS: u64 = if cfg!(miri) { 60 } else { 3000 };
-    let index: Arc<dyn Unique> = Arc::from(ints());
+    let index = ints();
     // Every third key stays.
     (0..KEYS).for_each(|i| assert!(put(&*index, int_key(&int(3 * i)), &int(i))));
-    let stop = std::sync::atomic::AtomicBool::new(false);
-    // Ordering: SeqCst, for the flag alone: it need not be quick.
-    let order = std::sync::atomic::Ordering::SeqCst;
+    let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
+        let _stop = Stop(&stop);
         for writer in 1..3 {
             let (index, stop) = (&index, &stop);
             scope.spawn(move || {
                 for i in 0.. {
-                    if stop.load(order) {
+                    // Ordering: Relaxed, a flag to stop by.
+                    if stop.load(Relaxed) {
                         break;
                     }
                     let key = int(3 * (mix(i) % KEYS) + writer);
@@ -553,22 +561,29 @@ fn a_walk_among_writers_meets_what_stays_once() {
                 }
             });
         }
-        for _ in 0..if cfg!(miri) { 2 } else { 40 } {
+        let mut at_once = 0;
+        for round in 0..if cfg!(miri) { 2 } else { 40 } {
             let (mut met, mut at) = (Vec::new(), None::<Vec<u8>>);
-            while let (_, Some((key, value))) = step(&*index, at.as_deref()) {
-                if value.iter().any(|&byte| byte != 7) || value.is_empty() {
+            loop {
+                let next = (round % 2 == 0).then(|| next_at_once(&*index, at.as_deref()));
+                at_once += usize::from(matches!(next, Some(Some(_))));
+                let next = next.flatten();
+                let (_, row) = next.unwrap_or_else(|| next_by_batch(&*index, at.as_deref()));
+                let Some((key, value)) = row else {
+                    break;
+                };
+                if value.iter().any(|&byte| byte != 7) {
                     met.push(value);
                 }
                 at = Some(key);
             }
-            met.retain(|value| !value.is_empty());
             let steady = met.len();
             met.sort();
             met.dedup();
             assert_eq!(steady, met.len());
             assert_eq!(met.len() as u64, KEYS);
         }
-        stop.store(true, order);
+        assert!(at_once as u64 > KEYS / 2, "{at_once}");
     });
 }
 

@@ -16,6 +16,7 @@
 //! them. A caller who keeps a batch for longer lends it to each scan ([`Batch::lend`]), and may
 //! have the objects copied ([`Batch::lend_owned`]).
 
+use super::head::value_limit;
 use crate::hash::homes::Homes;
 use crate::outside::Outside;
 use crate::scratch::{with_spare, MAX_KEPT_CAPACITY};
@@ -34,19 +35,6 @@ pub struct Seen {
     /// Whether the scan began at the edge. If so, `is_unchanged` also says that nothing has come
     /// before the entries.
     pub(crate) from_edge: bool,
-}
-
-/// The number of bytes of a value that a scan copies if the caller needs the values' heads alone.
-pub const HEAD: usize = 8;
-
-/// The number of bytes of a value that a caller needs: with `heads`, those of its head.
-#[inline]
-pub(super) fn value_limit(heads: bool) -> usize {
-    if heads {
-        HEAD
-    } else {
-        usize::MAX
-    }
 }
 
 /// The number of entries by which objects are prefetched before they are copied.
@@ -201,7 +189,7 @@ pub struct Batch<'g> {
     /// A hint of the caller: of several values under a key, only the first is needed. An index may
     /// ignore it.
     pub firsts: bool,
-    /// A hint of the caller: of each value, only the first [`HEAD`] bytes are needed. An index may
+    /// A hint of the caller: of each value, only the first [`HEAD`](super::HEAD) bytes are needed. An index may
     /// ignore it.
     pub heads: bool,
     /// A hint of the caller: it searches the batch by hash ([`find`](Batch::find)). An index may

@@ -29,6 +29,7 @@
 
 mod batch;
 mod container;
+mod head;
 mod key;
 #[allow(unsafe_code)]
 mod lend;
@@ -40,8 +41,9 @@ mod unique;
 mod write;
 
 pub(crate) use batch::{with_batch, BatchEntry};
-pub use batch::{Batch, BatchEntries, Seen, HEAD};
+pub use batch::{Batch, BatchEntries, Seen};
 pub use container::Container;
+pub use head::HEAD;
 pub(crate) use key::HASH;
 pub use key::{Direction, Key, Start};
 pub use lookup::{Lookup, ShortValues, MAX_KEYS_PER_LOOKUP, SHORT_VALUE};

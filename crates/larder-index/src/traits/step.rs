@@ -1,6 +1,7 @@
 //! The result of a single step from key to key.
 
-use super::batch::{value_limit, Seen};
+use super::batch::Seen;
+use super::head::value_limit;
 use std::ops::Range;
 
 /// What [`Unique::try_step`](super::Unique::try_step) has found.
@@ -19,8 +20,8 @@ pub struct StepEntry {
     pub(crate) bytes: Vec<u8>,
     pub(crate) key: Range<usize>,
     pub(crate) value: Range<usize>,
-    /// A hint of the caller: of the value, only the first [`HEAD`](super::HEAD) bytes are needed. An index may
-    /// ignore it.
+    /// A hint of the caller: of the value, only the first [`HEAD`](super::HEAD) bytes are needed. An
+    /// index may ignore it.
     pub heads: bool,
     /// Where the entry was read, if the index can tell whether it has changed since.
     pub seen: Option<Seen>,
