@@ -189,8 +189,8 @@ pub struct Batch<'g> {
     /// A hint of the caller: of several values under a key, only the first is needed. An index may
     /// ignore it.
     pub firsts: bool,
-    /// A hint of the caller: of each value, only the first [`HEAD`](super::HEAD) bytes are needed. An index may
-    /// ignore it.
+    /// A hint of the caller: of each value, only the first [`HEAD`](super::HEAD) bytes are needed.
+    /// An index may ignore it.
     pub heads: bool,
     /// A hint of the caller: it searches the batch by hash ([`find`](Batch::find)). An index may
     /// ignore it.

@@ -20,8 +20,8 @@ pub struct StepEntry {
     pub(crate) bytes: Vec<u8>,
     pub(crate) key: Range<usize>,
     pub(crate) value: Range<usize>,
-    /// A hint of the caller: of the value, only the first [`HEAD`](super::HEAD) bytes are needed. An
-    /// index may ignore it.
+    /// A hint of the caller: of the value, only the first [`HEAD`](super::HEAD) bytes are needed.
+    /// An index may ignore it.
     pub heads: bool,
     /// Where the entry was read, if the index can tell whether it has changed since.
     pub seen: Option<Seen>,
