@@ -45,16 +45,16 @@ fn prepare(env: *mut Env, info: Word) -> bool {
         heap::prove(env);
     }
     if layout::is_wanted("magic") {
-        let samples = samples(env);
-        resource::prove(env, &samples);
-        resource::prove_objects(env, &samples, given.atomics);
+        resource::prove(env, &samples(env));
     }
     larder_matchspec::set_exact_map_keys(given.exact_map_keys);
     larder_matchspec::set_native_records(given.native_records);
     ops::update::check_defaults(given.checks_defaults);
     owners::load(given.schedulers);
     layout::prove_kinds(env, &given.samples);
-    binaries::share_counts();
+    // The objects are counted as binaries are, so this comes after the proof of their counts.
+    resource::prove_objects(env, &samples(env), given.atomics);
+    terms::share_counts();
     // SAFETY: the environment is the one that the emulator has passed to `load`.
     terms::prove_maps(&unsafe { heap::Heap::new(env) });
     true

@@ -544,13 +544,14 @@ impl<'a> TermRef<'a> {
         blob::payload(self)?.owner()
     }
 
-    /// The address of the host's binary, if the term is stored as one ([`Blob::of_host`]).
+    /// The address of the host's object that the term is stored with: of a binary
+    /// ([`Blob::of_host`]), or of what a reference keeps alive ([`Anchor::of_host`]).
     #[inline]
-    pub fn host_binary(self) -> Option<usize> {
-        if self.0[0] != BLOB {
-            return None;
+    pub fn host_object(self) -> Option<usize> {
+        match self.0[0] {
+            BLOB | REF_KEPT => blob::host_address(self),
+            _ => None,
         }
-        blob::host_address(self)
     }
 
     /// Takes a count of what the reference keeps alive. `None` for all other terms.
@@ -558,10 +559,7 @@ impl<'a> TermRef<'a> {
         if self.0[0] != REF_KEPT {
             return None;
         }
-        match blob::owned(self) {
-            blob::Kept::Payload(payload) => Some(Anchor(payload)),
-            blob::Kept::Host(_) => None,
-        }
+        Some(Anchor(blob::owned(self)))
     }
 
     /// Whether the term contains a handle.

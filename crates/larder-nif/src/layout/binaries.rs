@@ -337,6 +337,18 @@ pub fn are_counts_known() -> bool {
     COUNT.load(Ordering::Relaxed) != usize::MAX
 }
 
+/// Where the count of a binary is.
+///
+/// # Safety
+/// `are_counts_known`.
+#[inline]
+unsafe fn count_of(binary: *mut Counted) -> *const AtomicUsize {
+    // Ordering: Relaxed, as in `kind`.
+    let at = COUNT.load(Ordering::Relaxed);
+    // SAFETY: the count lies there, as `prove_shared` has verified.
+    unsafe { binary.cast::<AtomicUsize>().add(at) }
+}
+
 /// Takes a count of a binary.
 ///
 /// # Safety
@@ -347,11 +359,18 @@ pub unsafe fn retain(binary: *mut Counted) {
     // keeps it alive meanwhile, and its bytes were seen through that holder: as `Arc` does.
     unsafe {
         // SAFETY: the count lies there, as `prove_shared` has verified.
-        let count = binary
-            .cast::<AtomicUsize>()
-            .add(COUNT.load(Ordering::Relaxed));
-        (*count).fetch_add(1, Ordering::Relaxed);
+        (*count_of(binary)).fetch_add(1, Ordering::Relaxed);
     }
+}
+
+/// The count of a binary.
+///
+/// # Safety
+/// As for `retain`.
+pub unsafe fn count(binary: *mut Counted) -> usize {
+    // SAFETY: as in `retain`.
+    // Ordering: Relaxed, both, as there; the caller wants no more than the number.
+    unsafe { (*count_of(binary)).load(Ordering::Relaxed) }
 }
 
 /// Gives back a count of a binary.

@@ -183,27 +183,35 @@ pub(super) fn delete_object_of(
     Ok(atoms::TRUE.word())
 }
 
-/// Whether a row has this number of elements, or a list or map with this number of terms among the
-/// first ones. So does one with a shared binary, for which encoding takes an allocation.
+/// Whether a row has more than this number of terms, those of its containers included. So does one
+/// with a shared binary, for which encoding takes an allocation.
 #[inline]
-pub(super) fn is_long(elements: &[Word], long: usize) -> bool {
-    use Kind::{Map, PartOfBinary, RangeOfBinary, SharedBinary};
-    // This must cost little for rows that aren't long.
-    const LOOKED_AT: usize = 8;
-    let is_long_list = |list: Word| {
-        let cells = std::iter::successors(Some(list), |&rest| Some(layout::cell(rest)?.1));
-        cells.take(long).count() == long
-    };
-    elements.len() >= long
-        || elements.iter().take(LOOKED_AT).any(|&e| {
-            layout::is_cell(e) && is_long_list(e)
-                || layout::is_boxed(e)
-                    && match layout::kind(e) {
-                        Map => layout::flatmap(e).is_none_or(|(keys, _)| 2 * keys.len() >= long),
-                        SharedBinary | PartOfBinary | RangeOfBinary => true,
-                        _ => false,
-                    }
-        })
+pub(super) fn is_long(elements: &[Word], most: usize) -> bool {
+    left_after(elements, most).is_none()
+}
+
+/// What is left of a number after one was subtracted for each term. `None` if it doesn't suffice.
+fn left_after(terms: &[Word], left: usize) -> Option<usize> {
+    use Kind::{Map, PartOfBinary, RangeOfBinary, SharedBinary, Tuple};
+    let mut left = left.checked_sub(terms.len())?;
+    for &term in terms.iter().filter(|&&term| !layout::is_immediate(term)) {
+        let mut rest = term;
+        while let Some((head, tail)) = layout::cell(rest) {
+            left = left_after(&[head], left)?;
+            rest = tail;
+        }
+        if !layout::is_boxed(term) {
+            continue;
+        }
+        left = match layout::kind(term) {
+            Tuple => left_after(layout::tuple(term)?, left)?,
+            // Keys of maps are mostly atoms.
+            Map => left_after(layout::flatmap(term)?.1, left)?,
+            SharedBinary | PartOfBinary | RangeOfBinary => return None,
+            _ => left,
+        };
+    }
+    Some(left)
 }
 
 /// Encodes a tuple as an object of the table, and runs `f` with it. The first part of the result of

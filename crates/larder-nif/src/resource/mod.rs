@@ -10,7 +10,7 @@ use crate::call::Call;
 use crate::layout;
 use crate::sys::callback;
 use crate::sys::*;
-pub use pointer::{object, prove, prove_objects, Sample};
+pub use pointer::{object, prove, prove_objects, reference_to, Sample};
 use std::ffi::{c_uint, c_void, CStr};
 use std::marker::PhantomData;
 use std::sync::atomic::{AtomicPtr, Ordering};

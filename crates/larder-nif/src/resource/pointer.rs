@@ -18,9 +18,9 @@
 //! References also keep other objects alive (atomics, tables of `ets`). These have no type at that
 //! place, but a pointer of the emulator's or a small number, which programs can't choose. For
 //! counting, and for making a reference, the emulator treats all such objects alike, and so does
-//! this library ([`object`]).
+//! this library ([`object`]). They are counted as binaries are.
 
-use crate::layout::{self, Numbers};
+use crate::layout::{self, Counted, Numbers};
 use crate::sys::external::{external_format, parse_reference};
 use crate::sys::*;
 use std::ffi::c_void;
@@ -73,13 +73,12 @@ pub fn value(word: Word, kind: *mut ResourceType) -> Option<*mut u8> {
 /// The distance between the address and the numbers of the reference, in bytes; 0 if not known.
 static NUMBERS: AtomicUsize = AtomicUsize::new(0);
 
-/// The object that a reference of this node keeps alive, as if it were a resource's value, and the
-/// numbers of the reference. `None` for any other reference, and if the places aren't known.
-pub fn object(reference: Word) -> Option<(*mut c_void, Numbers)> {
-    // Ordering: Relaxed, all, see `value`.
-    let (header, to_value, to_numbers) = (
+/// The object that a reference of this node keeps alive, and the numbers of the reference. The
+/// object is counted as a binary is. `None` for any other reference, and if the places aren't known.
+pub fn object(reference: Word) -> Option<(*mut Counted, Numbers)> {
+    // Ordering: Relaxed, both, see `value`.
+    let (header, to_numbers) = (
         HEADER.load(Ordering::Relaxed),
-        VALUE.load(Ordering::Relaxed),
         NUMBERS.load(Ordering::Relaxed),
     );
     let header_at = layout::pointer(reference);
@@ -90,12 +89,30 @@ pub fn object(reference: Word) -> Option<(*mut c_void, Numbers)> {
         }
         let address = *header_at.add(ADDRESS);
         let numbers = || *((address + to_numbers) as *const Numbers);
-        (address & 7 == 0).then(|| ((address + to_value) as *mut c_void, numbers()))
+        (address & 7 == 0).then(|| (address as *mut Counted, numbers()))
     }
 }
 
+/// The object, as if it were a resource's value.
+fn as_value(object: *mut Counted) -> *mut c_void {
+    // Ordering: Relaxed, see `value`.
+    let to_value = VALUE.load(Ordering::Relaxed);
+    (object as usize + to_value) as *mut c_void
+}
+
+/// The reference to an object.
+///
+/// # Safety
+/// `object` has returned it, and somebody holds a count of it during the call.
+pub unsafe fn reference_to(env: *mut Env, object: *mut Counted) -> Word {
+    // SAFETY: the emulator makes the references to all objects as those to resources, as
+    // `prove_objects` has verified.
+    unsafe { enif_make_resource(env, as_value(object)) }
+}
+
 /// Verifies what `object` returns: on the samples, and on a reference to atomics, which aren't a
-/// resource. The emulator makes the same reference of it.
+/// resource. The emulator makes the same reference of it, and a count of it, taken as that of a
+/// resource, can be given back as that of a binary.
 pub fn prove_objects(env: *mut Env, samples: &[Sample], atomics: Option<Word>) {
     let all = samples.iter().map(|sample| sample.word).chain(atomics);
     let all: Vec<Word> = all.filter(|&word| layout::is_boxed(word)).collect();
@@ -116,10 +133,24 @@ pub fn prove_objects(env: *mut Env, samples: &[Sample], atomics: Option<Word>) {
     let comes_back = |&word: &Word| {
         // SAFETY: the sample keeps the object alive.
         object(word).is_some_and(|(object, _)| unsafe {
-            enif_is_identical(enif_make_resource(env, object), word) != 0
+            enif_is_identical(reference_to(env, object), word) != 0
         })
     };
-    if found.is_none() || !all.iter().all(comes_back) {
+    let is_counted = |&word: &Word| {
+        // SAFETY: as above. The count that is taken is given back.
+        object(word).is_some_and(|(object, _)| unsafe {
+            let before = layout::count(object);
+            enif_keep_resource(as_value(object));
+            let kept = layout::count(object);
+            layout::release(object, std::ptr::null(), 0);
+            (kept, layout::count(object)) == (before + 1, before)
+        })
+    };
+    if found.is_none()
+        || !layout::are_counts_known()
+        || !all.iter().all(comes_back)
+        || !all.iter().all(is_counted)
+    {
         NUMBERS.store(0, Ordering::Relaxed);
     }
 }

@@ -9,7 +9,7 @@
 use crate::layout::{self, Bits, Counted, SharedBinary};
 use crate::resource::Registered;
 use crate::sys::*;
-use larder_term::blob::{Blob, HostBinaries};
+use larder_term::blob::Blob;
 use larder_term::TermRef;
 
 /// The resource type of the engine's own blobs, to which binaries of the host refer.
@@ -120,7 +120,7 @@ fn copy(bytes: &[u8]) -> Blob {
 
 /// Makes the binary to which a stored blob refers.
 pub fn term(env: *mut Env, term: TermRef<'_>, len: usize) -> Option<Word> {
-    if let Some(address) = term.host_binary() {
+    if let Some(address) = term.host_object() {
         // SAFETY: the stored term holds the binary during the call, and this is the number of its
         // bytes.
         return unsafe {
@@ -162,32 +162,6 @@ unsafe fn of_counted(
     let offset = bytes as usize - whole.as_ptr() as usize;
     // SAFETY: the bytes lie in the whole.
     Some(unsafe { enif_make_sub_binary(env, word, offset, len) })
-}
-
-/// Tells the term layer how the emulator counts references to binaries, if that is known.
-pub fn share_counts() {
-    unsafe fn hold(address: usize) {
-        // SAFETY: the caller's promise: somebody holds it.
-        unsafe { layout::retain(address as *mut Counted) }
-    }
-    unsafe fn release(address: usize) {
-        // SAFETY: the caller's promise: the count is given up.
-        unsafe { layout::release(address as *mut Counted, layout::own_bytes(address), 0) }
-    }
-    unsafe fn bytes(address: usize) -> *const u8 {
-        layout::own_bytes(address)
-    }
-    if layout::are_counts_known() {
-        // SAFETY: the functions do what their documentation says, for counted binaries of the
-        // emulator, on any thread.
-        unsafe {
-            larder_term::blob::set_host_binaries(HostBinaries {
-                hold,
-                release,
-                bytes,
-            });
-        }
-    }
 }
 
 /// Makes a binary that refers to a blob of the engine's own.

@@ -25,8 +25,9 @@ mod order;
 mod row;
 
 use super::buffer::{Buffer, StackBytes};
-use super::{atoms, binaries, funs, official, trees};
+use super::{atoms, binaries, funs, kept, official, trees};
 use crate::layout::{self, Kind};
+use crate::resource;
 use crate::sys::external::ReferenceNumbers;
 use crate::sys::*;
 use larder_term::object::KeyForm;
@@ -399,6 +400,19 @@ impl<'p> Writer<'p> {
         if let Some(numbers) = layout::alias(word) {
             self.out.byte(REF);
             self.numbers(numbers.into_iter());
+            return Ok(());
+        }
+        if let Some((object, numbers)) = resource::object(word) {
+            self.has_magic = true;
+            let is_inline = self.mode == Mode::Inline;
+            self.out.byte(if is_inline { REF } else { REF_KEPT });
+            self.numbers(numbers.into_iter());
+            if !is_inline {
+                // SAFETY: the object is the term's, which is the running call's.
+                let handle = unsafe { kept::anchor_of(object) }.into_handle();
+                self.handles.set(true);
+                self.out.slice(&handle);
+            }
             return Ok(());
         }
         let (mode, kept) = (self.mode, &mut self.has_magic);

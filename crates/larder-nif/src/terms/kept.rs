@@ -1,14 +1,16 @@
-//! What is kept alive for the host: objects to which magic references refer, and copies of terms in
-//! environments of their own.
+//! What is kept alive for the host: binaries, objects to which magic references refer, and copies
+//! of terms in environments of their own.
 //!
 //! A table must keep alive what a magic reference refers to. So the reference is stored with an
 //! *anchor*, which is a count of the object. If the layout of references isn't known, or for a
 //! reference within a term that is stored in the external format, it is a copy of the term. An
 //! environment takes two kilobytes.
 
+use crate::layout::{self, Counted};
+use crate::resource;
+use crate::sys::external::external_format;
 use crate::sys::*;
-use larder_term::blob::Anchor;
-use std::ffi::c_void;
+use larder_term::blob::{set_host_objects, Anchor, HostObjects};
 use std::sync::Arc;
 
 /// A copy of a term of the host in an environment of its own.
@@ -53,40 +55,59 @@ impl Drop for KeptTerm {
     }
 }
 
-/// A count of an object to which a reference refers.
-pub struct KeptObject(*mut c_void);
-
-// SAFETY: the count is the emulator's, and atomic. Any thread may give it back.
-unsafe impl Send for KeptObject {}
-// SAFETY: as above; making a term takes another count.
-unsafe impl Sync for KeptObject {}
-
-impl KeptObject {
-    /// An anchor that counts an object.
-    ///
-    /// # Safety
-    /// `resource::object` has returned it, for a term that lives during the call.
-    pub unsafe fn anchor(object: *mut c_void) -> Anchor {
-        // SAFETY: the caller's promise. The emulator counts all objects as it does resources.
-        unsafe { enif_keep_resource(object) };
-        Anchor::new(Arc::new(KeptObject(object)))
-    }
-
-    /// The reference to the object.
-    pub fn term(&self, env: *mut Env) -> Word {
-        // SAFETY: the count keeps the object alive; `env` is the running call's.
-        unsafe { enif_make_resource(env, self.0) }
-    }
-}
-
-impl Drop for KeptObject {
-    fn drop(&mut self) {
-        // SAFETY: gives back the count, once.
-        unsafe { enif_release_resource(self.0) }
+/// Makes an anchor that is a count of an object.
+///
+/// # Safety
+/// `resource::object` has returned it, for a term that lives during the call.
+pub unsafe fn anchor_of(object: *mut Counted) -> Anchor {
+    // SAFETY: the term holds the object, which is counted as a binary is. The count is the anchor's.
+    unsafe {
+        layout::retain(object);
+        Anchor::of_host(object as usize)
     }
 }
 
 /// Makes an anchor with a copy of this term.
 pub fn anchor(word: Word, reference: bool) -> Anchor {
     Anchor::new(Arc::new(KeptTerm::new(word, reference)))
+}
+
+/// Tells the term layer how the emulator counts references to binaries and other objects, if that
+/// is known.
+pub fn share_counts() {
+    unsafe fn hold(address: usize) {
+        // SAFETY: the caller's promise: somebody holds it.
+        unsafe { layout::retain(address as *mut Counted) }
+    }
+    unsafe fn release(address: usize) {
+        // SAFETY: the caller's promise: the count is given up.
+        unsafe { layout::release(address as *mut Counted, layout::own_bytes(address), 0) }
+    }
+    unsafe fn bytes(address: usize) -> *const u8 {
+        layout::own_bytes(address)
+    }
+    /// The emulator finds an object by the numbers of its reference only once it has written the
+    /// external format of one.
+    unsafe fn exported(address: usize) {
+        // SAFETY: the caller's promise: somebody holds it. The environment is fresh, ours alone, and
+        // freed once.
+        unsafe {
+            let env = enif_alloc_env();
+            let word = resource::reference_to(env, address as *mut Counted);
+            external_format(env, word, |_| ());
+            enif_free_env(env);
+        }
+    }
+    if layout::are_counts_known() {
+        // SAFETY: the functions do what their documentation says, for counted binaries of the
+        // emulator, and for the objects that `resource::object` returns, on any thread.
+        unsafe {
+            set_host_objects(HostObjects {
+                hold,
+                release,
+                bytes,
+                exported,
+            });
+        }
+    }
 }

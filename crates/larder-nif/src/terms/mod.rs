@@ -17,6 +17,7 @@ pub mod trees;
 
 use crate::heap::Heap;
 use crate::sys::*;
+pub use kept::share_counts;
 use larder_term::tags::TREE_MAP;
 use larder_term::Mode;
 

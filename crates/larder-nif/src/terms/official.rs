@@ -6,11 +6,10 @@
 //! alive (see [`kept`](super::kept)).
 
 use super::binaries;
-use super::kept::{anchor, KeptObject, KeptTerm};
+use super::kept::{anchor, KeptTerm};
 use crate::call::{Raise, BADARG};
 use crate::layout::node::{look_here, make_local_reference, node_of, of_this_node};
 use crate::layout::{self, may_be_magic};
-use crate::resource;
 use crate::sys::external::{external_format, parse_reference, ReferenceNumbers};
 use crate::sys::*;
 use larder_term::tags::REF;
@@ -34,18 +33,6 @@ pub fn encode_reference(
     word: Word,
     out: &mut Encoder<'_>,
 ) -> Result<bool, Unreadable> {
-    if let Some((object, numbers)) = resource::object(word) {
-        if out.mode() == Mode::Inline {
-            out.reference(Node::Local, &numbers);
-            return Ok(true);
-        }
-        // A file of the table will have the numbers alone. The emulator finds the object by them
-        // only once it has written the external format of a reference to it.
-        external_format(env, word, |_| ());
-        // SAFETY: the object is the term's, which is the running call's.
-        out.reference_kept(&numbers, unsafe { KeptObject::anchor(object) });
-        return Ok(true);
-    }
     // Read the numbers off the external format, which has them in all releases.
     let read = || external_format(env, word, parse_reference).ok_or(Unreadable);
     let mut seen = read()?;
@@ -213,9 +200,6 @@ pub fn decode(env: *mut Env, term: TermRef<'_>) -> Option<Word> {
     // An anchor holds the reference itself, and copying that is exact.
     if let Some(anchor) = term.anchor() {
         let kept = anchor.kept();
-        if let Some(object) = kept.and_then(|kept| kept.downcast_ref::<KeptObject>()) {
-            return Some(object.term(env));
-        }
         let term = kept.and_then(|kept| kept.downcast_ref::<KeptTerm>());
         if let Some(kept) = term.filter(|kept| kept.reference) {
             return Some(kept.copy(env));

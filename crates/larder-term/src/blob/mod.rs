@@ -6,10 +6,11 @@
 //!                            └──────────▶ Payload ◀──────────┘
 //!
 //!  ... BLOB  length  handle | 1 ───▶ a binary of the host's
+//!  ... REF_KEPT words handle | 1 ──▶ an object of the host's
 //! ```
 //!
-//! A payload has one count for each handle in any counted run of bytes. A binary of the host's is
-//! counted as the host counts it (see [`HostBinaries`]).
+//! A payload has one count for each handle in any counted run of bytes. What is the host's is counted
+//! as the host counts it (see [`HostObjects`]).
 //!
 //! Invariants: a handle in bytes that an [`crate::Encoder`] wrote owns one count. The owner of the
 //! bytes owns these counts. [`crate::Term`], [`crate::TermBuf`] and [`crate::object::ObjectBuf`]
@@ -24,7 +25,7 @@ mod total;
 
 pub use handles::{Counts, Handles};
 pub(crate) use raw::{
-    bytes, element, handle_of, host_address, outside_bytes, owned, payload, Counted,
+    bytes, element, exported, handle_of, host_address, outside_bytes, owned, payload, Counted,
 };
 pub use raw::{release_all, retain_all};
 pub use total::OutOfLineBytes;
@@ -156,40 +157,44 @@ pub struct Blob(pub(crate) Kept);
 pub(crate) enum Kept {
     /// A count of this library.
     Payload(Arc<Payload>),
-    /// A count of a binary of the host.
-    Host(HostBinary),
+    /// A count of an object of the host.
+    Host(HostObject),
 }
 
-/// How the host counts references to its binaries. Their addresses, which are even numbers,
-/// identify them.
+/// How the host counts references to its binaries, and to other objects that its references keep
+/// alive. Their addresses, which are even numbers, identify them.
 #[derive(Clone, Copy, Debug)]
-pub struct HostBinaries {
-    /// Takes a count of a binary, of which somebody holds a count.
+pub struct HostObjects {
+    /// Takes a count of an object, of which somebody holds a count.
     pub hold: unsafe fn(usize),
     /// Gives back a count.
     pub release: unsafe fn(usize),
     /// The address of the bytes of a binary. It is valid as long as somebody holds a count.
     pub bytes: unsafe fn(usize) -> *const u8,
+    /// Called when a reference to an object is written in the external term format. It may be read
+    /// again while the object is alive.
+    pub exported: unsafe fn(usize),
 }
 
-static HOST: OnceLock<HostBinaries> = OnceLock::new();
+static HOST: OnceLock<HostObjects> = OnceLock::new();
 
-/// Sets how the host of this process counts references to its binaries. Only the first call has an
+/// Sets how the host of this process counts references to its objects. Only the first call has an
 /// effect.
 ///
 /// # Safety
 /// The functions do what their descriptions say, for addresses that were passed to
-/// [`Blob::of_host`], on any thread.
-pub unsafe fn set_host_binaries(host: HostBinaries) {
+/// [`Blob::of_host`] or [`Anchor::of_host`], on any thread.
+pub unsafe fn set_host_objects(host: HostObjects) {
     // A later call is ignored. Counts that were taken by the first functions must be given back by
     // them.
     let _the_first_counts = HOST.set(host);
 }
 
-/// A count of a binary of the host.
+/// A count of an object of the host.
 ///
-/// Invariant: this value owns the count, and the binary has at least `len` bytes.
-pub(crate) struct HostBinary {
+/// Invariant: this value owns the count. If `len` isn't 0, the object is a binary of at least `len`
+/// bytes.
+pub(crate) struct HostObject {
     address: usize,
     len: usize,
 }
@@ -203,11 +208,11 @@ impl Blob {
     /// A blob of the first `len` bytes of a binary of the host.
     ///
     /// # Safety
-    /// The host has a binary at this even address (see [`set_host_binaries`]), which has at least
+    /// The host has a binary at this even address (see [`set_host_objects`]), which has at least
     /// `len` bytes. The caller owns a count of it, and gives it up.
     #[inline]
     pub unsafe fn of_host(address: usize, len: usize) -> Blob {
-        Blob(Kept::Host(HostBinary { address, len }))
+        Blob(Kept::Host(HostObject { address, len }))
     }
 
     /// A blob of bytes that `owner` owns. Its `as_ref` must always return the same bytes: they are
@@ -271,24 +276,36 @@ impl fmt::Debug for Blob {
 
 /// An object of the host that a stored reference keeps alive.
 #[derive(Clone)]
-pub struct Anchor(pub(crate) Arc<Payload>);
+pub struct Anchor(pub(crate) Kept);
 
 impl Anchor {
     /// An anchor that keeps `kept` alive as long as there is a term with this anchor.
     pub fn new(kept: Arc<dyn Any + Send + Sync>) -> Anchor {
-        Anchor(Payload::new(Content::Anchor(kept)))
+        Anchor(Kept::Payload(Payload::new(Content::Anchor(kept))))
+    }
+
+    /// An anchor that is a count of an object of the host.
+    ///
+    /// # Safety
+    /// The host has an object at this even address (see [`set_host_objects`]). The caller owns a
+    /// count of it, and gives it up.
+    pub unsafe fn of_host(address: usize) -> Anchor {
+        Anchor(Kept::Host(HostObject { address, len: 0 }))
     }
 
     /// Converts the anchor into a handle, like [`Blob::into_handle`].
     pub fn into_handle(self) -> [u8; HANDLE] {
-        handle_of(Kept::Payload(self.0))
+        handle_of(self.0)
     }
 
-    /// The object that the anchor keeps alive.
+    /// What the anchor keeps alive. `None` if that is an object of the host.
     pub fn kept(&self) -> Option<&Arc<dyn Any + Send + Sync>> {
-        match &self.0.content {
-            Content::Anchor(kept) => Some(kept),
-            _ => None,
+        match &self.0 {
+            Kept::Payload(payload) => match &payload.content {
+                Content::Anchor(kept) => Some(kept),
+                _ => None,
+            },
+            Kept::Host(_) => None,
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Handles. This is the only file of the crate that turns bytes into pointers. All functions that
 //! are `unsafe` are so for one reason: a handle whose count nobody owns is a dangling pointer.
 
-use super::{is_handle_tag, HostBinaries, HostBinary, Kept, Payload, HOST};
+use super::{is_handle_tag, HostObject, HostObjects, Kept, Payload, HOST};
 use crate::{
     encoder::{Encoder, Mode},
     skip::Heads,
@@ -11,33 +11,33 @@ use crate::{
 };
 use std::sync::Arc;
 
-/// Set in the handle of a binary of the host's.
+/// Set in the handle of an object of the host's.
 const HOST_BIT: u64 = 1;
 
-fn host() -> &'static HostBinaries {
+fn host() -> &'static HostObjects {
     match HOST.get() {
         Some(host) => host,
-        None => unreachable!("a binary of a host that said nothing of its binaries"),
+        None => unreachable!("an object of a host that said nothing of its objects"),
     }
 }
 
-impl HostBinary {
+impl HostObject {
     #[inline]
     pub(crate) fn bytes(&self) -> &[u8] {
-        // SAFETY: the invariant; `host` is as `set_host_binaries` was told.
+        // SAFETY: the invariant; `host` is as `set_host_objects` was told.
         unsafe { std::slice::from_raw_parts((host().bytes)(self.address), self.len) }
     }
 }
 
-impl Clone for HostBinary {
+impl Clone for HostObject {
     fn clone(&self) -> Self {
-        // SAFETY: this value holds the binary meanwhile; the new count is the clone's.
+        // SAFETY: this value holds the object meanwhile; the new count is the clone's.
         unsafe { (host().hold)(self.address) }
-        HostBinary { ..*self }
+        HostObject { ..*self }
     }
 }
 
-impl Drop for HostBinary {
+impl Drop for HostObject {
     fn drop(&mut self) {
         // SAFETY: the count is this value's, given back once.
         unsafe { (host().release)(self.address) }
@@ -90,7 +90,7 @@ fn target(handle: [u8; HANDLE]) -> Target {
 #[inline]
 unsafe fn retain(handle: [u8; HANDLE]) {
     // SAFETY:
-    // 1. the pointer came from `Arc::into_raw`, or the address from a host's binary;
+    // 1. the pointer came from `Arc::into_raw`, or the address is a host's object's;
     // 2. a count is held: both the caller says.
     unsafe {
         match target(handle) {
@@ -110,7 +110,7 @@ pub(super) unsafe fn adopt(handle: [u8; HANDLE], len: usize) -> Kept {
         // SAFETY: the pointer came from `Arc::into_raw` of an `Arc<Payload>`, whose count is the
         // caller's to give.
         Target::Payload(pointer) => Kept::Payload(unsafe { Arc::from_raw(pointer) }),
-        Target::Host(address) => Kept::Host(HostBinary { address, len }),
+        Target::Host(address) => Kept::Host(HostObject { address, len }),
     }
 }
 
@@ -197,15 +197,15 @@ fn handle_in(term: TermRef<'_>) -> [u8; HANDLE] {
     handle_at(term.bytes(), term.bytes().len())
 }
 
-/// The payload that the handle of a term leads to; `None` if it leads to a binary of the host's.
+/// The payload that the handle of a term leads to; `None` if it leads to an object of the host's.
 #[inline]
 pub(crate) fn payload(term: TermRef<'_>) -> Option<&Payload> {
     debug_assert!(is_handle_tag(term.bytes()[0]));
     leads_to(term.bytes())
 }
 
-/// The payload that the handle at the end of some bytes leads to; `None` if it leads to a binary of
-/// the host's.
+/// The payload that the handle at the end of some bytes leads to; `None` if it leads to an object
+/// of the host's.
 #[inline]
 fn leads_to(bytes: &[u8]) -> Option<&Payload> {
     match target(handle_at(bytes, bytes.len())) {
@@ -226,12 +226,20 @@ pub(crate) fn element(stored: &[u8]) -> &[u8] {
     leads_to(stored).map_or(&[], Payload::bytes)
 }
 
-/// The address of a blob's binary, if it is the host's.
+/// The address of what the handle of a term leads to, if it is the host's.
 #[inline]
 pub(crate) fn host_address(term: TermRef<'_>) -> Option<usize> {
     match target(handle_in(term)) {
         Target::Payload(_) => None,
         Target::Host(address) => Some(address),
+    }
+}
+
+/// Tells the host that a reference to its object is written in the external term format.
+pub(crate) fn exported(term: TermRef<'_>) {
+    if let Some(address) = host_address(term) {
+        // SAFETY: as in `payload`: the count is held meanwhile.
+        unsafe { (host().exported)(address) }
     }
 }
 

@@ -3,6 +3,7 @@
 use super::{tag, VERSION};
 use crate::{
     atom::Atom,
+    blob,
     node::{Node, NodeName},
     skip::Heads,
     tags::{FUN, ILIST, INT1, INT8, LIST, MAP, SMALL, TREE_MAP, TUPLE},
@@ -162,6 +163,9 @@ impl EtfWriter<'_> {
                 }
             },
             View::Ref(reference) => {
+                if reference.is_kept() {
+                    blob::exported(leaf);
+                }
                 self.out.push(tag::NEWER_REFERENCE);
                 let words = reference.words();
                 // A reference that contains a pid has five words, including zeros at the end. Its

@@ -44,7 +44,8 @@ mod tree;
 
 use super::{atoms, binaries, compact, foreign as foreign_terms, funs, official, trees};
 use crate::heap::{Heap, Pairs, PendingMap, Slot, Slots, MAX_HEAP_BINARY};
-use crate::layout;
+use crate::layout::{self, Counted};
+use crate::resource;
 use crate::sys::*;
 use larder::host::{Stored, StoredKey};
 use larder_matchspec::{BuiltPart, BuiltTerm};
@@ -537,6 +538,7 @@ fn leaf<'b>(heap: &Heap, input: Reader<'b>, place: Slot) -> Reader<'b> {
     let (word, rest) = match input.byte(0) {
         tag @ (TUPLE | MAP) => (Some(empty(heap.env(), tag)), input.after(2)),
         REF => reference(heap, input),
+        REF_KEPT => reference_kept(heap, input),
         PORT => port(input),
         BLOB => blob(heap, input),
         BIG_POS | BIG_NEG => large_integer(heap, input),
@@ -622,6 +624,17 @@ fn reference<'b>(heap: &Heap, input: Reader<'b>) -> (Option<Word>, Reader<'b>) {
         _ => None,
     };
     (word, input.after(2 + 4 * count))
+}
+
+/// A reference that keeps an object of the emulator alive.
+fn reference_kept<'b>(heap: &Heap, input: Reader<'b>) -> (Option<Word>, Reader<'b>) {
+    let count = usize::from(input.byte(1));
+    let (term, rest) = input.term_of(2 + 4 * count + HANDLE);
+    let made = term.host_object().map(|address| {
+        // SAFETY: the stored term holds the object during the call.
+        unsafe { resource::reference_to(heap.env(), address as *mut Counted) }
+    });
+    (made, rest)
 }
 
 fn foreign<'b>(heap: &Heap, input: Reader<'b>) -> (Option<Word>, Reader<'b>) {
