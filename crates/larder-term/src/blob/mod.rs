@@ -24,8 +24,10 @@ mod raw;
 mod total;
 
 pub use handles::{Counts, Handles};
+#[cfg(feature = "etf")]
+pub(crate) use raw::exported;
 pub(crate) use raw::{
-    bytes, element, exported, handle_of, host_address, outside_bytes, owned, payload, Counted,
+    bytes, element, handle_of, host_address, outside_bytes, owned, payload, Counted,
 };
 pub use raw::{release_all, retain_all};
 pub use total::OutOfLineBytes;

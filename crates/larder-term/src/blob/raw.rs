@@ -236,6 +236,7 @@ pub(crate) fn host_address(term: TermRef<'_>) -> Option<usize> {
 }
 
 /// Tells the host that a reference to its object is written in the external term format.
+#[cfg(feature = "etf")]
 pub(crate) fn exported(term: TermRef<'_>) {
     if let Some(address) = host_address(term) {
         // SAFETY: as in `payload`: the count is held meanwhile.

@@ -1,14 +1,23 @@
 //! Binaries and bitstrings in order keys.
 //!
 //! ```text
-//!  up to 512 bytes   FA byte…, 00, bits in the last byte (0 of no byte)       a byte 00 is 00 FF
-//!  more              FA the first 512, as above, 01, group FF … group FF, group, bits in it
+//!  up to 4,096 bytes   FA byte…, 00, bits in the last byte (0 of no byte)
+//!  more                FA the first 4,096, as above, 01, group FF … group FF, group, bits in it
+//!
+//!  n zeros, then     another byte          00, 100 - n, byte      from 88 on
+//!                    more zeros, n = 120   00, 81, and the rest of them, without the 00
+//!                    the end               00, 08 + n, bits in the last byte
 //! ```
 //!
-//! Escaping makes zero bytes longer, and each byte must be examined. So the bytes after the first
-//! [`ESCAPED`] ones are copied in *groups*. The size of a group depends only on its offset, and the
-//! last group is padded with zeros. Each group is followed by `FF`, or by the number of bits that
-//! count in the last group.
+//! A run of zeros is two bytes. Of two bitstrings with different runs at the same place, the one
+//! with the shorter run is greater if it goes on, since its next byte isn't zero. If it ends, it is
+//! less. So codes of runs at the end are the least, and ascend; codes of runs before a byte are the
+//! greatest, and descend; between them is that of a run that is longer.
+//!
+//! To find zeros, each byte must be examined. So the bytes after the first [`ESCAPED`] ones are
+//! copied in *groups*. The size of a group depends only on its offset, and the last group is padded
+//! with zeros. Each group is followed by `FF`, or by the number of bits that count in the last
+//! group.
 //!
 //! If two bitstrings are equal up to the beginning of a group, both have a group of the same size
 //! there, so the groups compare as bytes. If these are equal, the bitstring that ends in the group,
@@ -21,29 +30,34 @@ use super::{sink::Sink, BITSTRING};
 use crate::{tags::*, varint};
 use memchr::memchr;
 
-/// The number of bytes that are escaped.
-const ESCAPED: usize = 512;
+/// The number of bytes in which zeros have codes.
+const ESCAPED: usize = 4096;
 /// Groups follow. A bitstring that ends here has 00 instead.
 const LONGER: u8 = 1;
 /// Another group follows. Greater than any number of bits.
 const MORE: u8 = 0xFF;
 /// A zero within so many bytes is searched for word by word.
 const NEAR: usize = 32;
-/// The byte that escapes a zero byte. It is after the zero.
-const ZERO_ESCAPE: u8 = 0xFF;
-/// Eight zero bytes, escaped.
-const EIGHT_ZEROS: [u8; 16] = escaped_zeros();
-/// Thirty-two zero bytes, escaped.
-const MANY_ZEROS: [u8; 64] = escaped_zeros();
+/// The greatest number of zeros that one code stands for.
+const MOST_ZEROS: usize = 120;
+/// The code of `MOST_ZEROS` zeros, and more. The code of the others follows.
+const MORE_ZEROS: u8 = 0x81;
+/// The least code of zeros before another byte.
+const BEFORE_BYTE: u8 = zeros_before_byte(MOST_ZEROS);
+/// The greatest number of bits in the last byte. Greater codes are those of zeros at the end.
+const MOST_BITS: u8 = 8;
 
-const fn escaped_zeros<const N: usize>() -> [u8; N] {
-    let (mut escaped, mut at) = ([0; N], 1);
-    while at < N {
-        escaped[at] = ZERO_ESCAPE;
-        at += 2;
-    }
-    escaped
+/// The code of up to [`MOST_ZEROS`] zeros before another byte.
+const fn zeros_before_byte(zeros: usize) -> u8 {
+    (0x100 - zeros) as u8
 }
+
+/// The code of up to [`MOST_ZEROS`] zeros at the end.
+const fn zeros_at_end(zeros: usize) -> u8 {
+    MOST_BITS + zeros as u8
+}
+
+const _: () = assert!(zeros_at_end(MOST_ZEROS) < MORE_ZEROS && MORE_ZEROS < BEFORE_BYTE);
 
 /// The size of the group that begins with the byte `at`. The size doubles each time `at`
 /// quadruples: groups of `size` bytes end at byte `size * size`.
@@ -73,54 +87,96 @@ pub(super) fn push(bytes: &[u8], bits: usize, out: &mut impl Sink) {
     out.byte(BITSTRING);
     // Short bitstrings are escaped as a whole. Longer ones continue in groups.
     let (first, rest) = bytes.split_at(bytes.len().min(ESCAPED));
-    push_escaped(first, out);
+    let zeros = push_escaped(first, out);
     if rest.is_empty() {
         // A bitstring without bytes has no bits in its last byte.
-        let in_last = bits - 8 * bytes.len().saturating_sub(1);
-        out.run([0, in_last as u8], 2);
+        let in_last = (bits - 8 * bytes.len().saturating_sub(1)) as u8;
+        match zeros {
+            0 => out.run([0, in_last], 2),
+            zeros => {
+                push_zeros(zeros, zeros_at_end, out);
+                out.byte(in_last);
+            }
+        }
     } else {
+        // What follows is not a zero of the first bytes.
+        push_zeros_before_byte(zeros, out);
         out.byte(LONGER);
         push_groups(rest, bits - 8 * ESCAPED, out);
     }
 }
 
+/// Writes the bytes, but not the zeros at their end, whose number is the result.
 #[inline]
-fn push_escaped(bytes: &[u8], out: &mut impl Sink) {
+fn push_escaped(bytes: &[u8], out: &mut impl Sink) -> usize {
     // Most are texts, which have no zeros.
     if has_no_zero(bytes) {
-        return out.slice(bytes);
+        out.slice(bytes);
+        return 0;
     }
-    let mut rest = bytes;
+    let (mut rest, mut pending) = (bytes, 0);
     while let Some(eight) = rest.first_chunk::<8>() {
         let word = u64::from_le_bytes(*eight);
-        // Zeros often stand together, and so do other bytes: runs of either are found and written
-        // at once. Eight bytes that have both are written byte by byte.
+        // Zeros often stand together, and so do other bytes: runs of either are found at once.
         let done = match (word, zeros(word)) {
-            (0, _) => push_zeros(rest, out),
-            (_, 0) if rest.len() > NEAR => {
-                let run = before_zero(rest, rest.len());
-                out.slice(&rest[..run]);
+            (0, _) => {
+                let run = zeros_in_eights(rest);
+                pending += run;
                 run
             }
             (_, 0) => {
-                out.run(*eight, 8);
-                8
+                push_zeros_before_byte(std::mem::take(&mut pending), out);
+                let run = match rest.len() > NEAR {
+                    true => before_zero(rest, rest.len()),
+                    false => 8,
+                };
+                out.slice(&rest[..run]);
+                run
             }
             _ => {
-                push_escaped_word(eight, out);
+                pending = push_mixed(eight, word, pending, out);
                 8
             }
         };
         rest = &rest[done..];
     }
-    if rest.is_empty() {
-        return;
+    match short_word(rest) {
+        0 => pending + rest.len(),
+        word => push_mixed(rest, word, pending, out),
     }
-    let word = short_word(rest);
-    match zeros(word | u64::MAX << (8 * rest.len())) {
-        0 => out.run(word.to_le_bytes(), rest.len()),
-        _ => push_escaped_word(rest, out),
+}
+
+/// The number of zeros at the beginning, in whole eights.
+#[inline]
+fn zeros_in_eights(bytes: &[u8]) -> usize {
+    let wide = bytes.chunks_exact(NEAR);
+    let wide = NEAR
+        * wide
+            .take_while(|chunk| chunk.iter().fold(0, |all, &byte| all | byte) == 0)
+            .count();
+    let eights = bytes[wide..].chunks_exact(8);
+    wide + 8 * eights.take_while(|&eight| eight == [0; 8]).count()
+}
+
+/// Writes the code of a run of zeros, if there are any, before another byte.
+#[inline]
+fn push_zeros_before_byte(zeros: usize, out: &mut impl Sink) {
+    match zeros {
+        0 => {}
+        1..=MOST_ZEROS => out.run([0, zeros_before_byte(zeros)], 2),
+        _ => push_zeros(zeros, zeros_before_byte, out),
     }
+}
+
+/// Writes a run of zeros. `code` gives the code of its last part.
+#[inline(never)]
+fn push_zeros(mut zeros: usize, code: fn(usize) -> u8, out: &mut impl Sink) {
+    out.byte(0);
+    while zeros > MOST_ZEROS {
+        out.byte(MORE_ZEROS);
+        zeros -= MOST_ZEROS;
+    }
+    out.byte(code(zeros));
 }
 
 /// Fewer than eight bytes as a word, of which the first one is the lowest.
@@ -135,31 +191,27 @@ fn short_word(bytes: &[u8]) -> u64 {
     bytes.iter().rev().fold(0, next)
 }
 
-/// Writes the zeros at the beginning, eight by eight, escaped. Returns their number.
+/// Writes up to eight bytes, which aren't all zeros, after some that are. Returns the number of
+/// zeros at their end, which aren't written. `word` is the bytes, of which the first one is the
+/// lowest.
 #[inline]
-fn push_zeros(bytes: &[u8], out: &mut impl Sink) -> usize {
-    let wide = bytes.chunks_exact(MANY_ZEROS.len() / 2);
-    let wide = wide.take_while(|chunk| chunk.iter().fold(0, |all, &byte| all | byte) == 0);
-    let many = wide.map(|_| out.run(MANY_ZEROS, MANY_ZEROS.len())).count();
-    let done = many * (MANY_ZEROS.len() / 2);
-    let eights = bytes[done..].chunks_exact(8);
-    let eights = eights.take_while(|&eight| eight == [0; 8]);
-    done + 8 * eights
-        .map(|_| out.run(EIGHT_ZEROS, EIGHT_ZEROS.len()))
-        .count()
-}
-
-/// Writes up to eight bytes, with an escape after each zero.
-#[inline]
-fn push_escaped_word(bytes: &[u8], out: &mut impl Sink) {
-    let (mut escaped, mut at) = ([0; 16], 0);
-    for &byte in bytes {
-        // Write the escape in any case. If the byte isn't zero, the next byte overwrites it.
+fn push_mixed(bytes: &[u8], word: u64, zeros_before: usize, out: &mut impl Sink) -> usize {
+    let first = word.trailing_zeros() as usize / 8;
+    push_zeros_before_byte(zeros_before + first, out);
+    // At most every second byte is a zero before another one, which takes one byte more.
+    let (mut escaped, mut at, mut zeros) = ([0; 16], 0, 0);
+    for &byte in &bytes[first..] {
+        // Write the code in any case. If the bytes aren't zeros before another one, the next ones
+        // overwrite it.
+        escaped[at] = 0;
+        escaped[at + 1] = zeros_before_byte(zeros);
+        at += 2 * usize::from(zeros > 0 && byte != 0);
         escaped[at] = byte;
-        escaped[at + 1] = ZERO_ESCAPE;
-        at += 1 + usize::from(byte == 0);
+        at += usize::from(byte != 0);
+        zeros = if byte == 0 { zeros + 1 } else { 0 };
     }
     out.run(escaped, at);
+    zeros
 }
 
 /// Writes the bytes after the escaped ones, `bits` bits.
@@ -208,7 +260,7 @@ fn zeros(word: u64) -> u64 {
     word.wrapping_sub(ONES) & !word & (ONES << 7)
 }
 
-/// The bytes of the binary whose order key this is, if there are at most 512, none of them zero.
+/// The bytes of the binary whose order key this is, if there are at most 4,096, none of them zero.
 #[inline]
 pub fn to_binary(key: &[u8]) -> Option<&[u8]> {
     let (bytes, end) = key.strip_prefix(&[BITSTRING])?.split_last_chunk()?;
@@ -226,27 +278,33 @@ pub(super) fn read(key: &[u8], at: usize, out: &mut Vec<u8>) -> usize {
     //    But unless other terms follow, one with so many bytes left has a count of two bytes.
     let (start, space) = (out.len(), if key.len() - at > 2 * 0x80 { 3 } else { 2 });
     out.extend_from_slice(&[0; 3][..space]);
-    // 2. Copy the escaped bytes without the escapes, up to the first zero without one, or the last
-    //    byte that is escaped. `len` counts them.
+    // 2. Copy the bytes between the codes of zeros, up to the end, or to the last byte that may have
+    //    a code. `len` counts them. What follows is the number of bits in the last byte, or groups.
     let (mut end, mut len) = (at, 0);
-    loop {
+    let in_last = loop {
         let run = before_zero(&key[end..], ESCAPED - len);
         out.extend_from_slice(&key[end..end + run]);
         (end, len) = (end + run, len + run);
-        let zeros = escaped_zeros_of(&key[end..]);
-        if zeros == 0 {
-            break;
+        if len == ESCAPED && key[end] == LONGER {
+            break None;
         }
+        let (zeros, code) = read_zeros(key, &mut end);
         out.resize(out.len() + zeros, 0);
-        (end, len) = (end + 2 * zeros, len + zeros);
-    }
-    // 3. Groups follow, or the number of bits in the last byte.
+        len += zeros;
+        match code {
+            ..=MOST_BITS => break Some(code),
+            ..MORE_ZEROS => {
+                end += 1;
+                break Some(key[end - 1]);
+            }
+            _ => {}
+        }
+    };
+    // 3. Read the groups, if there are any.
     let bits;
-    if key[end] == LONGER && len == ESCAPED {
-        (bits, end) = read_groups(key, end + 1, out);
-    } else {
-        bits = 8 * len.saturating_sub(1) + usize::from(key[end + 1]);
-        end += 2;
+    match in_last {
+        Some(in_last) => bits = 8 * len.saturating_sub(1) + usize::from(in_last),
+        None => (bits, end) = read_groups(key, end + 1, out),
     }
     set_head(start, space, bits, out);
     end
@@ -298,28 +356,25 @@ fn before_zero(bytes: &[u8], most: usize) -> usize {
     }
 }
 
-/// The number of escaped zero bytes at the beginning. Zeros often stand together, so many are
-/// compared at once.
+/// The number of zeros that the codes at `at` stand for, and the last code. Moves `at` behind it.
 #[inline]
-fn escaped_zeros_of(escaped: &[u8]) -> usize {
-    const FOUR: u64 = u64::from_le_bytes([0, 0xFF, 0, 0xFF, 0, 0xFF, 0, 0xFF]);
-    let mut at = 0;
-    while let Some(eight) = escaped[at..].first_chunk::<8>() {
-        let differ = u64::from_le_bytes(*eight) ^ FOUR;
-        // The lowest bit is of the first byte that isn't of such a pair.
-        if differ != 0 {
-            return at / 2 + differ.trailing_zeros() as usize / 16;
-        }
-        at += eight.len();
-        // Comparing many is faster, but takes a call.
-        if at == NEAR {
-            const MANY: [u8; 128] = escaped_zeros();
-            let many = escaped[at..].chunks_exact(MANY.len());
-            at += MANY.len() * many.take_while(|&many| *many == MANY).count();
+fn read_zeros(key: &[u8], at: &mut usize) -> (usize, u8) {
+    let mut zeros = 0;
+    loop {
+        *at += 1;
+        match key[*at] {
+            MORE_ZEROS => zeros += MOST_ZEROS,
+            code => {
+                *at += 1;
+                let last = match code {
+                    ..=MOST_BITS => 0,
+                    ..MORE_ZEROS => usize::from(code - MOST_BITS),
+                    _ => 0x100 - usize::from(code),
+                };
+                return (zeros + last, code);
+            }
         }
     }
-    let ones = escaped[at..].chunks_exact(2);
-    at / 2 + ones.take_while(|&one| one == [0, ZERO_ESCAPE]).count()
 }
 
 /// Appends the bytes of the groups, which begin at `at`, after the escaped ones. Returns the number
@@ -382,6 +437,7 @@ fn move_to(from: usize, to: usize, out: &mut Vec<u8>) {
 
 #[cfg(test)]
 mod tests {
+    use super::{group, ESCAPED, MOST_ZEROS};
     use crate::{order_key, Encoder, Mode, Term};
     use proptest::{collection::vec, prelude::*};
 
@@ -417,8 +473,15 @@ mod tests {
                     0 => vec![0, 0xFF],
                     _ => vec![byte],
                 });
-                let end = [0, if len == 0 { 0 } else { 8 }];
-                let expect: Vec<u8> = [0xFA].into_iter().chain(escaped).chain(end).collect();
+                let mut expect: Vec<u8> = [0xFA].into_iter().chain(escaped).collect();
+                match len {
+                    0 => expect.extend([0, 0]),
+                    // The zero is at the end.
+                    _ if zero + 1 == len => {
+                        expect.splice(expect.len() - 1.., [9, 8]).for_each(drop)
+                    }
+                    _ => expect.extend([0, 8]),
+                }
                 let found = key(&Term::binary(&bytes));
                 assert_eq!(found, expect);
                 let plain = order_key::to_binary(&found);
@@ -436,7 +499,19 @@ mod tests {
     #[test]
     fn lengths_at_which_something_changes() {
         let ends = [
-            0, 1, 8, 63, 64, 65, 127, 128, 255, 256, 257, 272, 273, 511, 512, 544, 2048, 5000,
+            0,
+            1,
+            8,
+            63,
+            64,
+            MOST_ZEROS,
+            128,
+            2 * MOST_ZEROS,
+            256,
+            ESCAPED / 2,
+            ESCAPED,
+            ESCAPED + group(ESCAPED),
+            3 * ESCAPED,
         ];
         let patterns: [&[u8]; 4] = [&[0], &[7], &[0xFF], &[0, 3]];
         let mut all = Vec::new();
@@ -459,9 +534,22 @@ mod tests {
     #[test]
     fn bitstrings_beside_long_ones() {
         // How long a head is doesn't follow from the bytes of the key that are left.
-        let long = Term::binary(&[5; 700]);
+        let long = Term::binary(&[5; ESCAPED + 200]);
         let patterns: [&[u8]; 3] = [&[0], &[3], &[3, 0, 0]];
-        for len in [0, 1, 2, 9, 15, 16, 127, 128, 200, 512, 513, 600] {
+        for len in [
+            0,
+            1,
+            2,
+            9,
+            15,
+            16,
+            127,
+            128,
+            200,
+            ESCAPED,
+            ESCAPED + 1,
+            ESCAPED + 90,
+        ] {
             for pattern in patterns {
                 for less in [0, 3] {
                     let short = bits(len, pattern, 8 * len - less.min(8 * len));
@@ -474,7 +562,7 @@ mod tests {
 
     #[test]
     fn plain_binaries_in_place() {
-        for len in [0, 1, 7, 8, 9, 511, 512] {
+        for len in [0, 1, 7, 8, 9, ESCAPED - 1, ESCAPED] {
             let plain = key(&Term::binary(&vec![3; len]));
             assert_eq!(
                 order_key::to_binary(&plain),
@@ -488,7 +576,7 @@ mod tests {
                 assert_eq!(order_key::to_binary(&key(&Term::binary(&bytes))), None);
             }
         }
-        let longer = key(&Term::binary(&[3; 513]));
+        let longer = key(&Term::binary(&[3; ESCAPED + 1]));
         let others = [
             bits(9, &[3], 65),
             Term::from(7),
@@ -506,10 +594,50 @@ mod tests {
         check(&long, &Term::binary(&vec![0; (1 << 20) + 1]));
     }
 
+    /// Bytes that end about where groups begin, or short ones.
+    fn shared() -> impl Strategy<Value = Vec<u8>> {
+        let byte = || prop_oneof![Just(0u8), Just(0xFF), any::<u8>()];
+        prop_oneof![vec(byte(), 0..20), vec(byte(), ESCAPED - 32..ESCAPED + 200),]
+    }
+
+    /// Runs of zeros of all lengths at the beginning, in the middle and at the end.
+    #[test]
+    fn runs_of_zeros_compare_as_bytes() {
+        let lens = (0..20).chain(MOST_ZEROS - 2..MOST_ZEROS + 10);
+        let lens = lens.chain(2 * MOST_ZEROS - 2..2 * MOST_ZEROS + 10);
+        let mut all = Vec::new();
+        for zeros in lens.map(|len| vec![0; len]) {
+            for (before, after) in [
+                ("", ""),
+                ("", "\x01"),
+                ("a", ""),
+                ("a", "b"),
+                ("a", "\u{7f}"),
+            ] {
+                let bytes = [before.as_bytes(), &zeros, after.as_bytes()].concat();
+                all.extend(
+                    [0, 7].map(|less| Term::bits(&bytes, (8 * bytes.len()).saturating_sub(less))),
+                );
+            }
+        }
+        for (i, a) in all.iter().enumerate() {
+            all[i..].iter().step_by(3).for_each(|b| check(a, b));
+        }
+    }
+
+    #[test]
+    fn zeros_take_little() {
+        let len = |bytes: &[u8]| key(&Term::binary(bytes)).len();
+        assert_eq!(len(&7u128.to_be_bytes()), 1 + 2 + 1 + 2);
+        assert_eq!(len(&[0; ESCAPED]), 1 + 1 + ESCAPED.div_ceil(MOST_ZEROS) + 1);
+        // Every second byte is a zero: half as long again.
+        assert_eq!(len(&[0, 7].repeat(100)), 1 + 300 + 2);
+    }
+
     proptest! {
         #[test]
         fn they_compare_as_bits(
-            shared in vec(prop_oneof![Just(0u8), Just(0xFF), any::<u8>()], 480..700),
+            shared in shared(),
             (x, y) in (vec(0u8..3, 0..40), vec(0u8..3, 0..40)),
             (less_x, less_y) in (0usize..8, 0usize..8),
             after in any::<i64>(),
