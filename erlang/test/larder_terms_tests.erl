@@ -207,6 +207,18 @@ objects_are_kept_test() ->
     ?assertEqual([], [N || N <- lists:seq(1, Count),
                            [{_, Counter}] <- [larder:lookup(T, N)],
                            counters:get(Counter, 1) =/= N]),
+    %% They move to other rows, and are copied and written over there: none is lost or kept too long.
+    [true = larder:insert(T, {N, [Counter], Counter}) || {N, Counter} <- larder:tab2list(T)],
+    [true = larder:insert(T, Row) || Row <- larder:tab2list(T)],
+    ?assertEqual([], [N || {N, [A], B} <- larder:tab2list(T),
+                           counters:get(A, 1) =/= N orelse counters:get(B, 1) =/= N]),
+    true = larder:delete_all_objects(T),
+    ?assert(larder_test:wait_until(fun() ->
+        erlang:garbage_collect(),
+        erlang:memory(total) - Before < 100 * Count
+    end)),
+    Object = ets:new(kept, [public]),
+    true = larder:insert(T, {table, Object}),
     Object = ets:new(kept, [public]),
     true = larder:insert(T, {table, Object}),
     true = ets:insert(larder:lookup_element(T, table, 2), {still, there}),

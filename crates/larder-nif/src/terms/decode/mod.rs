@@ -44,6 +44,7 @@ mod tree;
 
 use super::{atoms, binaries, compact, foreign as foreign_terms, funs, official, trees};
 use crate::heap::{Heap, Pairs, PendingMap, Slot, Slots, MAX_HEAP_BINARY};
+use crate::layout::node::make_local_reference;
 use crate::layout::{self, Counted};
 use crate::resource;
 use crate::sys::*;
@@ -615,7 +616,11 @@ fn reference<'b>(heap: &Heap, input: Reader<'b>) -> (Option<Word>, Reader<'b>) {
     let first = [number(0), number(1), number(2)];
     let word = match count {
         // One that may keep something alive has other words.
-        3 if !layout::may_be_magic(&first) => heap.reference(first),
+        3 if !layout::may_be_magic(&first) => {
+            // The emulator has to be asked for the pid of an alias that has three numbers.
+            let asked = || make_local_reference(heap.env(), &first);
+            heap.reference(first).or_else(asked)
+        }
         // Zeros at the end were left out.
         4 | 5 => {
             let last = if count == 5 { number(4) } else { 0 };
