@@ -207,7 +207,7 @@ objects_are_kept_test() ->
     ?assertEqual([], [N || N <- lists:seq(1, Count),
                            [{_, Counter}] <- [larder:lookup(T, N)],
                            counters:get(Counter, 1) =/= N]),
-    %% They move to other rows, and are copied and written over there: none is lost or kept too long.
+    %% They come to other rows, and are written over there: none is lost or kept too long.
     [true = larder:insert(T, {N, [Counter], Counter}) || {N, Counter} <- larder:tab2list(T)],
     [true = larder:insert(T, Row) || Row <- larder:tab2list(T)],
     ?assertEqual([], [N || {N, [A], B} <- larder:tab2list(T),

@@ -73,8 +73,8 @@ pub fn value(word: Word, kind: *mut ResourceType) -> Option<*mut u8> {
 /// The distance between the address and the numbers of the reference, in bytes; 0 if not known.
 static NUMBERS: AtomicUsize = AtomicUsize::new(0);
 
-/// The object that a reference of this node keeps alive, and the numbers of the reference. The
-/// object is counted as a binary is. `None` for any other reference, and if the places aren't known.
+/// The object that a reference of this node keeps alive, and the numbers of the reference. `None`
+/// for any other reference, and if the places aren't known. The object is counted as a binary is.
 pub fn object(reference: Word) -> Option<(*mut Counted, Numbers)> {
     // Ordering: Relaxed, both, see `value`.
     let (header, to_numbers) = (

@@ -60,7 +60,8 @@ impl Drop for KeptTerm {
 /// # Safety
 /// `resource::object` has returned it, for a term that lives during the call.
 pub unsafe fn anchor_of(object: *mut Counted) -> Anchor {
-    // SAFETY: the term holds the object, which is counted as a binary is. The count is the anchor's.
+    // SAFETY: the term holds the object, which is counted as a binary is. The count is the
+    // anchor's.
     unsafe {
         layout::retain(object);
         Anchor::of_host(object as usize)
@@ -89,8 +90,8 @@ pub fn share_counts() {
     /// The emulator finds an object by the numbers of its reference only once it has written the
     /// external format of one.
     unsafe fn exported(address: usize) {
-        // SAFETY: the caller's promise: somebody holds it. The environment is fresh, ours alone, and
-        // freed once.
+        // SAFETY: the caller's promise: somebody holds it. The environment is fresh, ours alone,
+        // and freed once.
         unsafe {
             let env = enif_alloc_env();
             let word = resource::reference_to(env, address as *mut Counted);

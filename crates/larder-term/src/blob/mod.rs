@@ -9,8 +9,8 @@
 //!  ... REF_KEPT words handle | 1 ──▶ an object of the host's
 //! ```
 //!
-//! A payload has one count for each handle in any counted run of bytes. What is the host's is counted
-//! as the host counts it (see [`HostObjects`]).
+//! A payload has one count for each handle in any counted run of bytes. What is the host's is
+//! counted as the host counts it (see [`HostObjects`]).
 //!
 //! Invariants: a handle in bytes that an [`crate::Encoder`] wrote owns one count. The owner of the
 //! bytes owns these counts. [`crate::Term`], [`crate::TermBuf`] and [`crate::object::ObjectBuf`]

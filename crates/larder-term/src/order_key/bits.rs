@@ -278,8 +278,9 @@ pub(super) fn read(key: &[u8], at: usize, out: &mut Vec<u8>) -> usize {
     //    But unless other terms follow, one with so many bytes left has a count of two bytes.
     let (start, space) = (out.len(), if key.len() - at > 2 * 0x80 { 3 } else { 2 });
     out.extend_from_slice(&[0; 3][..space]);
-    // 2. Copy the bytes between the codes of zeros, up to the end, or to the last byte that may have
-    //    a code. `len` counts them. What follows is the number of bits in the last byte, or groups.
+    // 2. Copy the bytes between the codes of zeros, up to the end, or to the last byte that may
+    //    have a code. `len` counts them. What follows is the number of bits in the last byte, or
+    //    groups.
     let (mut end, mut len) = (at, 0);
     let in_last = loop {
         let run = before_zero(&key[end..], ESCAPED - len);
