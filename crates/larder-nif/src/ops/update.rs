@@ -92,26 +92,6 @@ impl CounterOps for CounterTerms<'_, '_> {
         *place = read.map_err(|_| NO_OPERATION)?;
         Ok(Some(place))
     }
-
-    #[inline(always)]
-    fn is_on_one(&self) -> bool {
-        !self.is_list || has_one_position(self.rest)
-    }
-}
-
-/// Whether all terms of a list are tuples that begin with the same position. Other terms than a
-/// list of operations may be anything.
-fn has_one_position(mut list: Word) -> bool {
-    let mut first = None;
-    while let Some((op, tail)) = layout::cell(list) {
-        let position = layout::tuple(op).and_then(|parts| parts.first().copied());
-        // Small integers are the same word if they are equal.
-        if position.is_none() || *first.get_or_insert(position) != position {
-            return false;
-        }
-        list = tail;
-    }
-    true
 }
 
 /// The result of `update_counter`: a list of new values if the operations are a list, and otherwise

@@ -5,10 +5,11 @@
 //!    add to that.
 //! 3. Write each counter once, in the order of positions.
 //!
-//! Nearly all calls have one operation, or several in ascending order of positions. So a counter is
-//! written when the next operation is on a later element (`count_ascending`). If one is on an
-//! earlier element, the call starts over: all counters are kept ([`Counters`]) until the last
-//! operation (`count_in_any_order`).
+//! Nearly all calls have one operation, or several in ascending order of positions, on integers of
+//! 64 bits. So a counter is written when the next operation is on a later element
+//! (`apply_in_order`). If one is on an earlier element, on a larger integer or within a map, or if
+//! it is wrong, the call starts over: all counters are kept ([`Counters`]) until the last operation
+//! (`count_in_any_order`).
 
 use super::counter_op::{CounterOp, CounterOps};
 use super::map::{self, ChangedMap};
@@ -130,52 +131,8 @@ impl EngineTable {
         self.insert_updated(local, who, default, &mut Counting::new(ops, out))
     }
 
-    /// Applies the operations to the elements of a value. Stops and returns `false` if they don't
-    /// ascend by position, or if one before the last element adds within a map.
-    #[inline(always)]
-    fn count_ascending(
-        &self,
-        patch: &mut Patch<'_, '_>,
-        mut ops: impl CounterOps,
-        (sums, host): &mut (&mut impl Sums, &mut dyn MapHost),
-        kept: &mut Kept<'_, '_>,
-    ) -> Result<bool, Error> {
-        let mut place = CounterOp::default();
-        // The counter of the last operation.
-        let mut current = None::<UpdatedCounter<'_>>;
-        let mut too_large = None;
-        while let Some(op) = ops.next(&mut place)? {
-            let mut counter = match current {
-                Some(last) if last.pos == op.pos => last,
-                last => {
-                    // The first operation, or one on another element than the last one, which is
-                    // written.
-                    if let Some(last) = last {
-                        if op.pos < last.pos || last.new.is_map() {
-                            return Ok(false);
-                        }
-                        last.put(patch, *host, kept)?;
-                    }
-                    self.counter(op, patch, |patch| patch.element(op.pos))?
-                }
-            };
-            if let Err(error) = counter.count(op, *sums) {
-                note_too_large(error, &mut too_large)?;
-            }
-            current = Some(counter);
-        }
-        if let Some(error) = too_large {
-            return Err(error);
-        }
-        // No operation is wrong.
-        if let Some(last) = current {
-            last.put(patch, *host, kept)?;
-        }
-        Ok(true)
-    }
-
-    /// Applies the operations to the elements of a value, in any order. `out` may have values of an
-    /// attempt by `count_ascending`.
+    /// Applies the operations to the elements of a value, in any order. `sums` and `buffer` may have
+    /// what an attempt by `apply_in_order` has written.
     #[cold]
     #[inline(never)]
     fn count_in_any_order(
@@ -186,7 +143,6 @@ impl EngineTable {
         kept: &mut Kept<'_, '_>,
     ) -> Result<Option<Patched>, Error> {
         sums.clear();
-        kept.others.clear();
         buffer.clear();
         let mut patch = Patch::new(value, self.keypos(), buffer);
         let mut passed = Passed::new(&patch);
@@ -196,9 +152,7 @@ impl EngineTable {
             // An earlier operation may have read the element already.
             let mut counter = match counters.take(op.pos) {
                 Some(counter) => counter,
-                None => self.counter(op, &mut patch, |patch| {
-                    patch.element_in_any_order(&mut passed, op.pos)
-                })?,
+                None => self.counter(op, &mut patch, &mut passed)?,
             };
             if let Err(error) = counter.count(op, *sums) {
                 note_too_large(error, &mut too_large)?;
@@ -213,22 +167,20 @@ impl EngineTable {
         Ok(patch.finish())
     }
 
-    /// The counter at an operation's position, with the element's value in the object, which
-    /// `element` finds.
+    /// The counter at an operation's position, with the element's value in the object.
     ///
     /// # Errors
     /// `Keypos`, `Position`, `NotInteger`, `NotMap`.
-    #[inline(always)]
-    fn counter<'v, 'o>(
+    fn counter<'v>(
         &self,
         op: &CounterOp,
-        patch: &mut Patch<'v, 'o>,
-        element: impl FnOnce(&mut Patch<'v, 'o>) -> Element<'v>,
+        patch: &mut Patch<'v, '_>,
+        passed: &mut Passed,
     ) -> Result<UpdatedCounter<'v>, Error> {
         if !patch.has(op.pos) {
             return Err(self.no_element(op.pos));
         }
-        let old = element(patch);
+        let old = patch.element_in_any_order(passed, op.pos);
         // An integer is the counter itself. Otherwise the counter must be a value in a map.
         let new = match old.term.as_int() {
             Some(n) => NewElement::Int(n),
@@ -265,43 +217,44 @@ impl<F: Fn() -> O, O: CounterOps, S: Sums> ElementUpdate for Counting<'_, '_, '_
         last
     }
 
-    /// The operations are on one counter, which is an integer of 64 bits.
+    /// All counters are integers of 64 bits.
     #[inline(always)]
-    fn apply_to_one(
+    fn apply_in_order(
         &mut self,
         table: &EngineTable,
         value: &[u8],
         out: &mut Vec<u8>,
     ) -> Option<Patched> {
-        let (mut ops, mut place) = ((self.ops)(), CounterOp::default());
-        if !ops.is_on_one() {
-            return None;
-        }
         let sums = &mut self.out.0;
-        // See `apply`.
+        // Discard what a previous attempt has pushed, which was computed from another old value.
         sums.clear();
+        let (mut ops, mut place) = ((self.ops)(), CounterOp::default());
         let mut patch = Patch::new(value, table.keypos(), out);
-        let mut counter = None;
+        // The last counter: its position, the element, and its value so far. It is written when the
+        // next operation is on a later element.
+        let mut current = None;
         while let Some(op) = ops.next(&mut place).ok()? {
-            let (pos, old, n) = match counter {
-                None => {
-                    let old = patch.only_element(op.pos)?;
-                    (op.pos, old, old.term.as_int()?)
+            let (old, n) = match current {
+                Some((pos, old, n)) if pos == op.pos => (old, n),
+                last => {
+                    if let Some((_, old, n)) = last {
+                        patch.put_with(old, |out| Number::Int(n).push(out));
+                    }
+                    let old = patch.element_in_place(op.pos, table.compressed())?;
+                    (old, old.term.as_int()?)
                 }
-                Some(counter) => counter,
             };
-            if op.pos != pos {
-                return None;
-            }
+            // Nearly all sums fit in 64 bits, and are computed in registers.
             let sum = op.small_sum(n)?;
             sums.push(&Number::Int(sum));
-            counter = Some((pos, old, sum));
+            current = Some((op.pos, old, sum));
         }
-        let (_, old, sum) = counter?;
-        patch.put_only(old, |out| Number::Int(sum).push(out))
+        let (_, old, n) = current?;
+        patch.put_with(old, |out| Number::Int(n).push(out));
+        patch.finish()
     }
 
-    #[inline(always)]
+    #[inline(never)]
     fn apply(
         &mut self,
         table: &EngineTable,
@@ -309,15 +262,9 @@ impl<F: Fn() -> O, O: CounterOps, S: Sums> ElementUpdate for Counting<'_, '_, '_
         (buffer, elements): Patching<'_, '_>,
     ) -> Result<Option<Patched>, Error> {
         let Counting { ops, out, others } = self;
-        // Discard what a previous attempt has pushed, which was computed from another old value.
-        out.0.clear();
         others.clear();
         let mut kept = Kept { others, elements };
-        let mut patch = Patch::new(value, table.keypos(), buffer);
-        match table.count_ascending(&mut patch, ops(), out, &mut kept)? {
-            true => Ok(patch.finish()),
-            false => table.count_in_any_order((value, buffer), ops(), out, &mut kept),
-        }
+        table.count_in_any_order((value, buffer), ops(), out, &mut kept)
     }
 }
 
@@ -427,13 +374,6 @@ enum OtherElement {
     Map(CountersInMap),
 }
 
-impl NewElement {
-    #[inline]
-    fn is_map(&self) -> bool {
-        matches!(self, NewElement::Other(other) if matches!(**other, OtherElement::Map(_)))
-    }
-}
-
 impl OtherElement {
     /// An element that isn't an integer of 64 bits.
     ///
@@ -512,10 +452,8 @@ impl<'v> UpdatedCounter<'v> {
     ///
     /// # Errors
     /// As `update_counter`.
-    #[inline(always)]
     fn count(&mut self, op: &CounterOp, sums: &mut impl Sums) -> Result<(), Error> {
         if let NewElement::Int(n) = self.new {
-            // Nearly all sums fit in 64 bits, and are computed in registers.
             if let Some(sum) = op.small_sum(n) {
                 self.new = NewElement::Int(sum);
                 sums.push(&Number::Int(sum));
@@ -530,7 +468,6 @@ impl<'v> UpdatedCounter<'v> {
     }
 
     /// Writes the new element in place of the old one.
-    #[inline(always)]
     fn put(
         self,
         patch: &mut Patch<'v, '_>,

@@ -66,21 +66,12 @@ pub trait CounterOps {
     /// # Errors
     /// The next operation is none.
     fn next<'o>(&'o mut self, place: &'o mut CounterOp) -> Result<Option<&'o CounterOp>, Error>;
-
-    /// Whether it is easy to see that all operations are on one element.
-    fn is_on_one(&self) -> bool;
 }
 
 impl CounterOps for std::slice::Iter<'_, CounterOp> {
     #[inline]
     fn next<'o>(&'o mut self, _: &'o mut CounterOp) -> Result<Option<&'o CounterOp>, Error> {
         Ok(Iterator::next(self))
-    }
-
-    #[inline]
-    fn is_on_one(&self) -> bool {
-        let ops = self.as_slice();
-        ops.iter().all(|op| op.pos == ops[0].pos)
     }
 }
 

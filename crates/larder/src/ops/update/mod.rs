@@ -6,7 +6,7 @@
 //!                            edit              up1  begins the write
 //!                             └─→ change_one      locks the leaf, revalidates
 //!                                  ├─→ apply   up2  checks and applies the operations; in the
-//!                                  │                common case `apply_to_one`
+//!                                  │                common case `apply_in_order`
 //!                                  │   └─→ Patch  up3  writes the new elements to a buffer
 //!                                  └─→ index   up4  stores it and unlocks the leaf
 //! ```
@@ -73,10 +73,10 @@ trait ElementUpdate {
     /// A position after which no element is replaced. Only needed if the value is compressed.
     fn last(&self) -> usize;
 
-    /// As `apply`, in the most common case: a single element is replaced, of a value without
-    /// compression and handles, by a term that is no container. `None` in any other case; `out` may
-    /// have been written to then.
-    fn apply_to_one(
+    /// As `apply`, in the common case: the elements are replaced in the order of the operations, by
+    /// terms that are stored as they are, and nothing is unpacked. `None` in any other case, and if
+    /// an operation is wrong; `out` may have been written to then.
+    fn apply_in_order(
         &mut self,
         table: &EngineTable,
         value: &[u8],
@@ -208,21 +208,16 @@ impl<U: ElementUpdate + ?Sized> ObjectUpdate<'_, '_, U> {
     /// (up2, up3) The change of the value.
     #[inline(always)]
     fn change(&mut self, value: &[u8], out: &mut Vec<u8>) -> Result<Edit, Error> {
-        if !self.table.compressed() {
-            let patched = self.update.apply_to_one(self.table, value, out);
-            if let Some(Patched { at, len, .. }) = patched {
-                let change = Change::splice(value, at, len, out);
-                let same_handles = true;
-                return Ok(Edit {
-                    change,
-                    same_handles,
-                });
-            }
+        match self.update.apply_in_order(self.table, value, out) {
+            Some(patched) if patch::is_complete(value, patched, out.len()) => Ok(Edit {
+                change: Change::splice(value, patched.at, patched.len, out),
+                same_handles: patched.same_handles,
+            }),
+            _ => self.change_in_general(value, out),
         }
-        self.change_in_general(value, out)
     }
 
-    /// `change`, for any number of elements of any value.
+    /// `change`, for any operations on any value.
     ///
     /// A value without compression is patched as it lies, and the loop ends after one turn. So is a
     /// compressed one whose run has all elements that change. If `patch::close` finds that the
