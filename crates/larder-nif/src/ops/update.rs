@@ -62,9 +62,14 @@ impl<'c, 'a> CounterTerms<'c, 'a> {
             call,
             keypos: table.keypos(),
             rest: ops,
-            is_list: layout::is_cell(ops) || ops == layout::NIL,
+            is_list: is_list(ops),
         }
     }
+}
+
+#[inline]
+fn is_list(word: Word) -> bool {
+    layout::is_cell(word) || word == layout::NIL
 }
 
 impl CounterOps for CounterTerms<'_, '_> {
@@ -116,8 +121,12 @@ impl<'c, 'a> NewValues<'c, 'a> {
 }
 
 impl Sums for NewValues<'_, '_> {
+    #[inline(always)]
     fn clear(&mut self) {
-        *self = NewValues::new(self.call, self.is_list);
+        // A single value is overwritten.
+        if self.list.len() > 0 {
+            *self = NewValues::new(self.call, self.is_list);
+        }
     }
 
     #[inline(always)]
@@ -217,7 +226,7 @@ pub(super) fn counter_of(
     // 2. The engine iterates over `ops` under the leaf's lock, applies all or none, and pushes the
     // new values. `host` writes maps of more than 32 keys, which only the emulator can do.
     let ops = || CounterTerms::new(call, table, call.args[2]);
-    let mut values = NewValues::new(call, ops().is_list);
+    let mut values = NewValues::new(call, is_list(call.args[2]));
     let mut host = Trees::new(call);
     let is_there = with_key(call, table, call.args[1], |key| loop {
         let out = &mut (&mut values, &mut host as &mut dyn MapHost);

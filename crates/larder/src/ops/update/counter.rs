@@ -233,15 +233,19 @@ impl<F: Fn() -> O, O: CounterOps, S: Sums> ElementUpdate for Counting<'_, '_, '_
         // The last counter: its position, the element, and its value so far. It is written when the
         // next operation is on a later element.
         let mut current = None;
-        while let Some(op) = ops.next(&mut place).ok()? {
-            let (old, n) = match current {
-                Some((pos, old, n)) if pos == op.pos => (old, n),
-                last => {
+        loop {
+            let next = ops.next(&mut place).ok()?;
+            let (op, old, n) = match (next, current) {
+                (Some(op), Some((pos, old, n))) if pos == op.pos => (op, old, n),
+                (next, last) => {
                     if let Some((_, old, n)) = last {
                         patch.put_with(old, |out| Number::Int(n).push(out));
                     }
+                    let Some(op) = next else {
+                        return patch.finish();
+                    };
                     let old = patch.element_in_place(op.pos, table.compressed())?;
-                    (old, old.term.as_int()?)
+                    (op, old, old.term.as_int()?)
                 }
             };
             // Nearly all sums fit in 64 bits, and are computed in registers.
@@ -249,9 +253,6 @@ impl<F: Fn() -> O, O: CounterOps, S: Sums> ElementUpdate for Counting<'_, '_, '_
             sums.push(&Number::Int(sum));
             current = Some((op.pos, old, sum));
         }
-        let (_, old, n) = current?;
-        patch.put_with(old, |out| Number::Int(n).push(out));
-        patch.finish()
     }
 
     #[inline(never)]
