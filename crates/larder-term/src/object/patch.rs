@@ -171,6 +171,12 @@ impl<'v, 'o> Patch<'v, 'o> {
         }
     }
 
+    /// The last position that was requested; 1 if there was none.
+    #[inline]
+    pub fn position(&self) -> usize {
+        self.cursor.position
+    }
+
     /// Whether there is an element at a position, from 1, that may be replaced. The key may not.
     #[inline]
     pub fn has(&self, position: usize) -> bool {

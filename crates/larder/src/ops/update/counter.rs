@@ -22,6 +22,7 @@ use larder_term::number::Number;
 use larder_term::object::patch::{Element, Passed, Patch, Patched};
 use larder_term::object::{NewElements, ObjectRef};
 use larder_term::{MapSearch, Term, TermRef};
+use std::borrow::Borrow;
 use std::collections::BTreeMap;
 
 /// The destination of the new values of counters: for each operation, the value of its counter
@@ -146,9 +147,9 @@ impl EngineTable {
         buffer.clear();
         let mut patch = Patch::new(value, self.keypos(), buffer);
         let mut passed = Passed::new(&patch);
-        let (mut place, mut too_large) = (CounterOp::default(), None);
-        let mut counters = Counters::default();
-        while let Some(op) = ops.next(&mut place)? {
+        let (mut counters, mut too_large) = (Counters::default(), None);
+        while let Some(op) = ops.next()? {
+            let op = op.borrow();
             // An earlier operation may have read the element already.
             let mut counter = match counters.take(op.pos) {
                 Some(counter) => counter,
@@ -210,9 +211,9 @@ impl<'c, 's, 'h, F, S> Counting<'c, 's, 'h, F, S> {
 
 impl<F: Fn() -> O, O: CounterOps, S: Sums> ElementUpdate for Counting<'_, '_, '_, F, S> {
     fn last(&self) -> usize {
-        let (mut ops, mut place, mut last) = ((self.ops)(), CounterOp::default(), 0);
-        while let Ok(Some(op)) = ops.next(&mut place) {
-            last = last.max(op.pos);
+        let (mut ops, mut last) = ((self.ops)(), 0);
+        while let Ok(Some(op)) = ops.next() {
+            last = last.max(op.borrow().pos);
         }
         last
     }
@@ -228,20 +229,20 @@ impl<F: Fn() -> O, O: CounterOps, S: Sums> ElementUpdate for Counting<'_, '_, '_
         let sums = &mut self.out.0;
         // Discard what a previous attempt has pushed, which was computed from another old value.
         sums.clear();
-        let (mut ops, mut place) = ((self.ops)(), CounterOp::default());
+        let mut ops = (self.ops)();
         let mut patch = Patch::new(value, table.keypos(), out);
-        // The last counter: its position, the element, and its value so far. It is written when the
-        // next operation is on a later element.
+        // The last counter: its element, and its value so far. It is written when the next
+        // operation is on a later element.
         let mut current = None;
         loop {
-            let next = ops.next(&mut place).ok()?;
-            let (op, old, n) = match (next, current) {
-                (Some(op), Some((pos, old, n))) if pos == op.pos => (op, old, n),
-                (next, last) => {
-                    if let Some((_, old, n)) = last {
+            let op = ops.next_small()?;
+            let (op, old, n) = match (op, current) {
+                (Some(op), Some((old, n))) if op.pos == patch.position() => (op, old, n),
+                (op, last) => {
+                    if let Some((old, n)) = last {
                         patch.put_with(old, |out| Number::Int(n).push(out));
                     }
-                    let Some(op) = next else {
+                    let Some(op) = op else {
                         return patch.finish();
                     };
                     let old = patch.element_in_place(op.pos, table.compressed())?;
@@ -249,9 +250,9 @@ impl<F: Fn() -> O, O: CounterOps, S: Sums> ElementUpdate for Counting<'_, '_, '_
                 }
             };
             // Nearly all sums fit in 64 bits, and are computed in registers.
-            let sum = op.small_sum(n)?;
+            let sum = op.sum(n)?;
             sums.push(&Number::Int(sum));
-            current = Some((op.pos, old, sum));
+            current = Some((old, sum));
         }
     }
 
@@ -455,7 +456,7 @@ impl<'v> UpdatedCounter<'v> {
     /// As `update_counter`.
     fn count(&mut self, op: &CounterOp, sums: &mut impl Sums) -> Result<(), Error> {
         if let NewElement::Int(n) = self.new {
-            if let Some(sum) = op.small_sum(n) {
+            if let Some(sum) = op.small().and_then(|op| op.sum(n)) {
                 self.new = NewElement::Int(sum);
                 sums.push(&Number::Int(sum));
                 return Ok(());

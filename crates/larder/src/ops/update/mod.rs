@@ -53,7 +53,7 @@ use larder_term::object::{self, NewElements, ObjectBuf, ObjectRef, COMPRESSED};
 use larder_term::TermRef;
 
 pub use counter::Sums;
-pub use counter_op::{CounterOp, CounterOps};
+pub use counter_op::{CounterOp, CounterOps, SmallOp};
 pub use map::{MapChange, MapHost, MapOp, Sorted};
 
 /// The object that an update works on if there is none under the key.
