@@ -47,6 +47,7 @@ fn large_integer(call: &Call<'_>, word: Word) -> Result<Number, Raise> {
 ///
 /// If a term isn't a valid operation, or is the tail of an improper list, that is an error. So
 /// the engine reports the first wrong operation, as `ets` does.
+#[derive(Clone, Copy)]
 struct CounterTerms<'c, 'a> {
     call: &'c Call<'a>,
     keypos: usize,
@@ -62,14 +63,9 @@ impl<'c, 'a> CounterTerms<'c, 'a> {
             call,
             keypos: table.keypos(),
             rest: ops,
-            is_list: is_list(ops),
+            is_list: layout::is_cell(ops) || ops == layout::NIL,
         }
     }
-}
-
-#[inline]
-fn is_list(word: Word) -> bool {
-    layout::is_cell(word) || word == layout::NIL
 }
 
 impl CounterTerms<'_, '_> {
@@ -255,8 +251,8 @@ pub(super) fn counter_of(
     }
     // 2. The engine iterates over `ops` under the leaf's lock, applies all or none, and pushes the
     // new values. `host` writes maps of more than 32 keys, which only the emulator can do.
-    let ops = || CounterTerms::new(call, table, call.args[2]);
-    let mut values = NewValues::new(call, is_list(call.args[2]));
+    let ops = CounterTerms::new(call, table, call.args[2]);
+    let mut values = NewValues::new(call, ops.is_list);
     let mut host = Trees::new(call);
     let is_there = with_key(call, table, call.args[1], |key| loop {
         let out = &mut (&mut values, &mut host as &mut dyn MapHost);

@@ -78,12 +78,12 @@ impl EngineTable {
         with_local(|local| loop {
             let out = &mut (&mut *sums, &mut Sorted as &mut dyn MapHost);
             // The default is made into an object only if the key is not there.
-            let done = self.update_counter_in(local, who, key, &|| ops.iter(), out);
+            let done = self.update_counter_in(local, who, key, &ops.iter(), out);
             let (Err(Error::BadKey), Some(row)) = (&done, default) else {
                 return done;
             };
             let row = self.new_row(row)?;
-            if self.insert_counter_in(local, who, &row.borrow(), &|| ops.iter(), out)? {
+            if self.insert_counter_in(local, who, &row.borrow(), &ops.iter(), out)? {
                 return Ok(());
             }
             // The key has come in between.
@@ -93,19 +93,19 @@ impl EngineTable {
     /// As `update_counter` without a default, for hosts.
     ///
     /// The host decodes its operations while they are applied, so that a long list takes no memory.
-    /// `ops()` is used under the leaf's lock, and called again if the write is repeated. An
+    /// A clone of `ops` is used under the leaf's lock, and another one if the write is repeated. An
     /// operation that is an error ends the call when it is reached, unless an earlier one is wrong.
     /// The new values go to the first part of `out`; the second writes maps.
     ///
     /// # Errors
     /// Those of `update_counter`; the first op that is an error.
     #[inline(always)]
-    pub fn update_counter_in<O: CounterOps>(
+    pub fn update_counter_in(
         &self,
         local: &mut Local,
         who: impl Who,
         key: &[u8],
-        ops: &impl Fn() -> O,
+        ops: &impl CounterOps,
         out: &mut (&mut impl Sums, &mut dyn MapHost),
     ) -> Result<(), Error> {
         let mut counting = Counting::new(ops, out);
@@ -121,12 +121,12 @@ impl EngineTable {
     /// # Errors
     /// As `update_counter_in`.
     #[inline(never)]
-    pub fn insert_counter_in<O: CounterOps>(
+    pub fn insert_counter_in(
         &self,
         local: &mut Local,
         who: impl Who,
         default: &ObjectRef<'_>,
-        ops: &impl Fn() -> O,
+        ops: &impl CounterOps,
         out: &mut (&mut impl Sums, &mut dyn MapHost),
     ) -> Result<bool, Error> {
         self.insert_updated(local, who, default, &mut Counting::new(ops, out))
@@ -193,25 +193,25 @@ impl EngineTable {
 }
 
 /// The operations of a call, and the destination of the new values.
-struct Counting<'c, 's, 'h, F, S> {
-    ops: &'c F,
+struct Counting<'c, 's, 'h, O, S> {
+    ops: &'c O,
     out: &'c mut (&'s mut S, &'h mut dyn MapHost),
     /// Keys of maps are put into the patch, which owns no counts of their handles. So they live
     /// until the object is stored.
     others: OtherElements,
 }
 
-impl<'c, 's, 'h, F, S> Counting<'c, 's, 'h, F, S> {
+impl<'c, 's, 'h, O, S> Counting<'c, 's, 'h, O, S> {
     #[inline(always)]
-    fn new(ops: &'c F, out: &'c mut (&'s mut S, &'h mut dyn MapHost)) -> Self {
+    fn new(ops: &'c O, out: &'c mut (&'s mut S, &'h mut dyn MapHost)) -> Self {
         let others = OtherElements::new();
         Counting { ops, out, others }
     }
 }
 
-impl<F: Fn() -> O, O: CounterOps, S: Sums> ElementUpdate for Counting<'_, '_, '_, F, S> {
+impl<O: CounterOps, S: Sums> ElementUpdate for Counting<'_, '_, '_, O, S> {
     fn last(&self) -> usize {
-        let (mut ops, mut last) = ((self.ops)(), 0);
+        let (mut ops, mut last) = (self.ops.clone(), 0);
         while let Ok(Some(op)) = ops.next() {
             last = last.max(op.borrow().pos);
         }
@@ -229,7 +229,7 @@ impl<F: Fn() -> O, O: CounterOps, S: Sums> ElementUpdate for Counting<'_, '_, '_
         let sums = &mut self.out.0;
         // Discard what a previous attempt has pushed, which was computed from another old value.
         sums.clear();
-        let mut ops = (self.ops)();
+        let mut ops = self.ops.clone();
         let mut patch = Patch::new(value, table.keypos(), out);
         // The last counter: its element, and its value so far. It is written when the next
         // operation is on a later element.
@@ -266,7 +266,7 @@ impl<F: Fn() -> O, O: CounterOps, S: Sums> ElementUpdate for Counting<'_, '_, '_
         let Counting { ops, out, others } = self;
         others.clear();
         let mut kept = Kept { others, elements };
-        table.count_in_any_order((value, buffer), ops(), out, &mut kept)
+        table.count_in_any_order((value, buffer), (*ops).clone(), out, &mut kept)
     }
 }
 

@@ -87,8 +87,8 @@ struct AnyIncrement {
     limit: Option<(Number, Number)>,
 }
 
-/// The operations of a call.
-pub trait CounterOps {
+/// The operations of a call. A clone begins with the operation that is the next one.
+pub trait CounterOps: Clone {
     /// An operation, or a reference to one.
     type Op: Borrow<CounterOp>;
 
