@@ -223,7 +223,6 @@ impl<U: ElementUpdate + ?Sized> ObjectUpdate<'_, '_, U> {
     /// compressed one whose run has all elements that change. If `patch::close` finds that the
     /// changed run is no valid run any more (an element is of another kind now, or too long), the
     /// second turn patches the unpacked value.
-    // `apply` is inlined. For that it is called at one place, so a loop.
     #[inline(never)]
     fn change_in_general(&mut self, value: &[u8], out: &mut Vec<u8>) -> Result<Edit, Error> {
         let (table, mut whole) = (self.table, false);
