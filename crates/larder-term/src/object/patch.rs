@@ -385,8 +385,8 @@ pub fn plain_value<'v>(value: &'v [u8], plain: &'v mut Vec<u8>) -> &'v [u8] {
     }
 }
 
-/// Whether a [`Patch`] of a value completes it: what stands outside of the patched bytes stays as it
-/// is. `new` is the number of bytes that replace them. (Otherwise [`close`] completes it.)
+/// Whether the result of a [`Patch`] is complete: all other bytes of the value stay as they are.
+/// `new` is the number of bytes that it puts. (Otherwise [`close`] completes the value.)
 #[inline]
 pub fn is_complete(value: &[u8], patched: Patched, new: usize) -> bool {
     // The length of a run stands in front of it.

@@ -132,8 +132,8 @@ impl EngineTable {
         self.insert_updated(local, who, default, &mut Counting::new(ops, out))
     }
 
-    /// Applies the operations to the elements of a value, in any order. `sums` and `buffer` may have
-    /// what an attempt by `apply_in_order` has written.
+    /// Applies the operations to the elements of a value, in any order. `sums` and `buffer` may
+    /// have what an attempt by `apply_in_order` has written.
     #[cold]
     #[inline(never)]
     fn count_in_any_order(
