@@ -164,11 +164,16 @@ fn end_of_nested(bytes: &[u8], at: usize) -> usize {
     let (mut at, mut pending) = other_head(bytes, at);
     at = pass_small(bytes, at, &mut pending);
     while pending > 0 {
-        let (next, children) = head(bytes, at);
-        at = next;
-        pending = pending - 1 + children;
-        if children > 8 {
-            at = pass_small(bytes, at, &mut pending);
+        pending -= 1;
+        match fixed_len(bytes[at]) {
+            0 => {
+                let (next, children) = other_head(bytes, at);
+                (at, pending) = (next, pending + children);
+                if children > 8 {
+                    at = pass_small(bytes, at, &mut pending);
+                }
+            }
+            len => at += len,
         }
     }
     at

@@ -91,8 +91,8 @@ pub use crate::indexes::{IndexBuild, IndexDefinition, IndexInfo, IndexJob, Index
 pub use crate::keys::KeyList;
 pub use crate::local::{with_local, Local};
 pub use crate::ops::{
-    CounterOp, CounterOps, Decision, MapChange, MapHost, MapOp, NewRow, Slot, Sorted, Sums,
-    TimeLeft,
+    CounterOp, CounterOps, Decision, MapChange, MapHost, MapOp, NewRow, Slot, SmallOp, Sorted,
+    Sums, TimeLeft,
 };
 pub use crate::options::{Access, Bounds, Concurrency, Evict, Limits, Options, TableKind};
 pub use crate::programs::{BuiltTerm, Context, Program};

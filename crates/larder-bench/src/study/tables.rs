@@ -243,7 +243,7 @@ impl TableHandle for EngineHandle<'_> {
         self.encode_key(key);
         let (op, mut sum) = (CounterOp::new(2, Number::Int(1)), None);
         let done = with_local(|local| {
-            let ops = || std::slice::from_ref(&op).iter();
+            let ops = std::slice::from_ref(&op).iter();
             let host = &mut host::Sorted as &mut dyn host::MapHost;
             let (table, out) = (self.table, &mut (&mut sum, host));
             table.update_counter_in(local, self.owner, &self.key, &ops, out)

@@ -22,9 +22,9 @@ impl Change {
     /// buffer.
     #[inline]
     pub fn splice(old: &[u8], at: usize, len: usize, new: &mut Vec<u8>) -> Change {
-        match (u32::try_from(at), u32::try_from(len)) {
-            (Ok(at), Ok(len)) => Change::Splice(Part { at, len }),
-            _ => {
+        match Part::new(at, len) {
+            Some(part) => Change::Splice(part),
+            None => {
                 complete(old, at, len, new);
                 Change::Put
             }
@@ -50,7 +50,8 @@ impl Change {
     #[inline]
     pub(crate) fn complete_value(self, old: Option<&[u8]>, new: &mut Vec<u8>) {
         if let (Change::Splice(part), Some(old)) = (self, old) {
-            complete(old, part.at as usize, part.len as usize, new);
+            let part = part.range();
+            complete(old, part.start, part.len(), new);
         }
     }
 
@@ -65,27 +66,41 @@ impl Change {
     }
 }
 
-/// Some adjacent bytes of a value.
-// Small, so that a `Change` travels in registers.
+/// Some adjacent bytes of a value: their offset in the upper half, their number in the lower one.
+// One word, so that a `Change` is two words, and travels in registers. With two fields it would be
+// stored field by field and loaded as one word, and such a load waits for the stores.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Part {
-    at: u32,
-    len: u32,
-}
+pub struct Part(u64);
 
 impl Part {
+    /// `None` if the part begins beyond the first 4 GiB, or is longer.
+    #[inline]
+    fn new(at: usize, len: usize) -> Option<Part> {
+        let (at, len) = (at as u64, len as u64);
+        ((at | len) >> 32 == 0).then_some(Part(at << 32 | len))
+    }
+
+    #[inline]
+    fn at(self) -> usize {
+        (self.0 >> 32) as usize
+    }
+
+    #[inline]
+    fn len(self) -> usize {
+        self.0 as u32 as usize
+    }
+
     /// Where the part lies in the value.
     #[inline]
     pub(crate) fn range(self) -> Range<usize> {
-        let at = self.at as usize;
-        at..at + self.len as usize
+        self.at()..self.at() + self.len()
     }
 
     /// The offset of the part, if `new` is as long as the part, so that the bytes after it stay
     /// where they are.
     #[inline]
     pub(crate) fn place_for(self, new: &[u8]) -> Option<usize> {
-        (new.len() == self.len as usize).then_some(self.at as usize)
+        (new.len() == self.len()).then_some(self.at())
     }
 }
 

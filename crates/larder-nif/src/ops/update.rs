@@ -15,7 +15,7 @@ use crate::tables::{self, caller_id, lazy_caller_id, refused, reply_or_raise};
 use crate::terms::atoms;
 use crate::terms::decode;
 use crate::terms::encode::{self, stack_bytes, Row, Writer};
-use larder::host::{CounterOp, CounterOps, EngineTable, Error, Local, MapHost, Sums};
+use larder::host::{CounterOp, CounterOps, EngineTable, Error, Local, MapHost, SmallOp, Sums};
 use larder_term::number::Number;
 use larder_term::object::ObjectRef;
 use larder_term::{Mode, Term, TermRef};
@@ -47,6 +47,7 @@ fn large_integer(call: &Call<'_>, word: Word) -> Result<Number, Raise> {
 ///
 /// If a term isn't a valid operation, or is the tail of an improper list, that is an error. So
 /// the engine reports the first wrong operation, as `ets` does.
+#[derive(Clone, Copy)]
 struct CounterTerms<'c, 'a> {
     call: &'c Call<'a>,
     keypos: usize,
@@ -67,51 +68,66 @@ impl<'c, 'a> CounterTerms<'c, 'a> {
     }
 }
 
-impl CounterOps for CounterTerms<'_, '_> {
+impl CounterTerms<'_, '_> {
+    /// The next term, which should be an operation; `None` at the end.
+    ///
+    /// # Errors
+    /// The list is improper.
     #[inline(always)]
-    fn next<'o>(&'o mut self, place: &'o mut CounterOp) -> Result<Option<&'o CounterOp>, Error> {
-        // The engine has no error for a plain `badarg`. This one is raised as that.
-        const NO_OPERATION: Error = Error::NotInteger;
-        let word = match layout::cell(self.rest) {
+    fn next_term(&mut self) -> Result<Option<Word>, Raise> {
+        match layout::cell(self.rest) {
             Some((op, tail)) => {
                 self.rest = tail;
-                op
+                Ok(Some(op))
             }
-            None if self.rest == layout::NIL => return Ok(None),
+            None if self.rest == layout::NIL => Ok(None),
             // An improper tail.
-            None if self.is_list => return Err(NO_OPERATION),
+            None if self.is_list => Err(BADARG),
             // The argument is no list: it is a single operation, or just an increment.
-            None => std::mem::replace(&mut self.rest, layout::NIL),
+            None => Ok(Some(std::mem::replace(&mut self.rest, layout::NIL))),
+        }
+    }
+
+    fn next_op(&mut self) -> Result<Option<CounterOp>, Raise> {
+        let Some(word) = self.next_term()? else {
+            return Ok(None);
         };
-        let read = match layout::tuple(word) {
+        let op = match layout::tuple(word) {
             Some(parts) => counter_op(self.call, parts),
             None if self.is_list => Err(BADARG),
             // An increment of the element after the key.
             None => plain_addition(self.call, self.keypos + 1, word),
         };
-        *place = read.map_err(|_| NO_OPERATION)?;
-        Ok(Some(place))
-    }
-
-    #[inline(always)]
-    fn is_on_one(&self) -> bool {
-        !self.is_list || has_one_position(self.rest)
+        op.map(Some)
     }
 }
 
-/// Whether all terms of a list are tuples that begin with the same position. Other terms than a
-/// list of operations may be anything.
-fn has_one_position(mut list: Word) -> bool {
-    let mut first = None;
-    while let Some((op, tail)) = layout::cell(list) {
-        let position = layout::tuple(op).and_then(|parts| parts.first().copied());
-        // Small integers are the same word if they are equal.
-        if position.is_none() || *first.get_or_insert(position) != position {
-            return false;
-        }
-        list = tail;
+impl CounterOps for CounterTerms<'_, '_> {
+    type Op = CounterOp;
+
+    fn next(&mut self) -> Result<Option<CounterOp>, Error> {
+        // The engine has no error for a plain `badarg`. This one is raised as that.
+        self.next_op().map_err(|_| Error::NotInteger)
     }
-    true
+
+    #[inline(always)]
+    fn next_small(&mut self) -> Option<Option<SmallOp>> {
+        let Some(word) = self.next_term().ok()? else {
+            return Some(None);
+        };
+        let (pos, incr, limit) = match layout::tuple(word) {
+            Some(&[place, incr]) => (layout::small(place)?, incr, None),
+            Some(&[place, incr, threshold, value]) => {
+                let limit = (layout::small(threshold)?, layout::small(value)?);
+                (layout::small(place)?, incr, Some(limit))
+            }
+            Some(_) => return None,
+            None if self.is_list => return None,
+            None => (self.keypos as i64 + 1, word, None),
+        };
+        let pos = usize::try_from(pos).ok()?;
+        Some(Some(SmallOp::new(pos, layout::small(incr)?, limit)))
+    }
 }
 
 /// The result of `update_counter`: a list of new values if the operations are a list, and otherwise
@@ -136,8 +152,12 @@ impl<'c, 'a> NewValues<'c, 'a> {
 }
 
 impl Sums for NewValues<'_, '_> {
+    #[inline(always)]
     fn clear(&mut self) {
-        *self = NewValues::new(self.call, self.is_list);
+        // A single value is overwritten.
+        if self.list.len() > 0 {
+            *self = NewValues::new(self.call, self.is_list);
+        }
     }
 
     #[inline(always)]
@@ -151,9 +171,6 @@ impl Sums for NewValues<'_, '_> {
 }
 
 /// Decodes an operation, given the elements of its tuple.
-// No function that isn't inlined gets a reference to an operation, so its parts are kept in
-// registers.
-#[inline(always)]
 fn counter_op(call: &Call<'_>, parts: &[Word]) -> Result<CounterOp, Raise> {
     // The counter's place: Pos | {Pos, MapKey} | {Pos, MapKey, Initial}.
     // The number of parts tells the forms apart.
@@ -165,13 +182,11 @@ fn counter_op(call: &Call<'_>, parts: &[Word]) -> Result<CounterOp, Raise> {
 }
 
 /// The operation that adds to the element at a position.
-#[inline(always)]
 fn plain_addition(call: &Call<'_>, pos: usize, incr: Word) -> Result<CounterOp, Raise> {
     Ok(CounterOp::new(pos, integer(call, incr)?))
 }
 
 /// Decodes what an operation adds to the element at a position, given the elements of its tuple.
-#[inline(always)]
 fn addition(call: &Call<'_>, pos: usize, parts: &[Word]) -> Result<CounterOp, Raise> {
     match *parts {
         [_, incr] => plain_addition(call, pos, incr),
@@ -236,8 +251,8 @@ pub(super) fn counter_of(
     }
     // 2. The engine iterates over `ops` under the leaf's lock, applies all or none, and pushes the
     // new values. `host` writes maps of more than 32 keys, which only the emulator can do.
-    let ops = || CounterTerms::new(call, table, call.args[2]);
-    let mut values = NewValues::new(call, ops().is_list);
+    let ops = CounterTerms::new(call, table, call.args[2]);
+    let mut values = NewValues::new(call, ops.is_list);
     let mut host = Trees::new(call);
     let is_there = with_key(call, table, call.args[1], |key| loop {
         let out = &mut (&mut values, &mut host as &mut dyn MapHost);

@@ -34,7 +34,9 @@ pub use encode::{encode, encode_out_of_line, ObjectEncoder};
 pub(crate) use groups::Run;
 pub use hash::hash;
 use out_of_line::{is_long, term_at};
-pub use out_of_line::{out_of_line_len, put_out_of_line, NewElements, LONGEST_IN_LINE};
+pub use out_of_line::{
+    is_stored_as_is, out_of_line_len, put_out_of_line, NewElements, LONGEST_IN_LINE,
+};
 pub use packed::{compressed, in_line_len, plain_len};
 use sized::close;
 pub use sized::{Prefix, LONG};

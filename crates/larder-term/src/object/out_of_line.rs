@@ -18,6 +18,7 @@
 //!   the last value that has a handle to them, which may be that of a snapshot.
 
 use super::{groups, sized, EXACT_KEY, FLAG_BITS, HAS_HANDLES};
+use crate::skip::fixed_len;
 use crate::{
     blob::{self, Counted, Counts, Handles, Kept, OutOfLineBytes, Payload},
     skip::end_of,
@@ -148,6 +149,19 @@ fn long_term(run: &[u8]) -> &[u8] {
     &run[at..at + len as usize]
 }
 
+/// Whether a term has no handle, and is stored as it is wherever it stands. With `packs`, also
+/// whether the run of a packed value may have it.
+#[inline]
+pub fn is_stored_as_is(term: TermRef<'_>, packs: bool) -> bool {
+    let bytes = term.bytes();
+    fixed_len(bytes[0]) != 0 || !packs && is_short(bytes)
+}
+
+#[inline(never)]
+fn is_short(term: &[u8]) -> bool {
+    term.len() <= sized::LONG && !blob::has_handles(term)
+}
+
 /// Makes elements out of line for a [`Patch`](super::patch::Patch), and holds a count of each until
 /// it is dropped. Whoever stores the patched value takes counts of its own before that.
 #[derive(Debug)]
@@ -169,7 +183,7 @@ impl<'t> NewElements<'t> {
     #[inline(always)]
     pub(super) fn push(&mut self, term: TermRef<'_>, is_last: bool, out: &mut Vec<u8>) -> bool {
         // Most elements are a single integer or atom.
-        if term.is_integer_or_atom() {
+        if is_stored_as_is(term, false) {
             out.extend_from_slice(term.bytes());
             return false;
         }

@@ -117,21 +117,40 @@ pub(super) fn unpack(value: &[u8], out: &mut Vec<u8>) {
     lz::unpack(&value[at..], length as usize, out);
 }
 
-/// Whether the run of a packed value contains all elements up to a position, except the key.
+/// Whether the run of a value of a compressed table contains all elements up to a position, except
+/// the key. The run of a value that isn't packed is the one that it would have.
+#[inline(never)]
 pub(super) fn has_in_run(value: &[u8], keypos: usize, position: usize) -> bool {
-    // The run has no positions. Skip as many of its elements as are in front of the position.
-    let (mut at, end) = run_bounds(value);
-    let arity = (varint::read(value, 0).0 >> FLAG_BITS) as usize;
+    // The key isn't stored among the elements.
+    let mut others = position - usize::from(position >= keypos);
+    if others > MOST {
+        return false;
+    }
+    let (header, mut at) = varint::read(value, 0);
+    let arity = (header >> FLAG_BITS) as usize;
+    let mut end = value.len();
+    if value[0] & COMPRESSED != 0 {
+        (at, end) = run_bounds(value);
+    }
     if position > arity || at == end {
         return false;
     }
     if value[0] & EXACT_KEY != 0 {
+        let start = at;
         at = end_of(value, at);
+        if at - start > LONGEST_KEY {
+            return false;
+        }
     }
-    // The key isn't stored among the elements.
-    let mut others = position - usize::from(position >= keypos);
+    if value[0] & COMPRESSED == 0 {
+        at += groups::size(arity);
+    }
+    // The run has no positions. Skip as many of its elements as are in front of the position.
     while others > 0 && at < end {
-        at += fixed_len(value[at]);
+        match fixed_len(value[at]) {
+            0 => return false,
+            len => at += len,
+        }
         others -= 1;
     }
     others == 0

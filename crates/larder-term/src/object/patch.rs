@@ -87,9 +87,16 @@ fn pass_groups(
     wanted: usize,
 ) -> (usize, usize) {
     let number = |position| position - 1 - usize::from(position > keypos);
-    let from = (number(position), at);
+    let (from, wanted) = (number(position), number(wanted));
+    // Another group is found from the front, if few groups lie before this element. To go on from
+    // here, the rest of this group would be passed element by element.
+    const FRONT: usize = 8 * groups::GROUP;
+    let from = match from < FRONT && wanted / groups::GROUP > from / groups::GROUP {
+        true => (0, first),
+        false => (from, at),
+    };
     let lengths = &value[first - groups::count(arity)..first];
-    let (index, at) = groups::pass(lengths, value, from, number(wanted));
+    let (index, at) = groups::pass(lengths, value, from, wanted);
     // The key has a position but no bytes.
     (index + 1 + usize::from(index + 1 >= keypos), at)
 }
@@ -125,6 +132,8 @@ pub struct Patch<'v, 'o> {
     from: usize,
     /// Where the last element ends that was replaced.
     done: usize,
+    /// Whether an element was replaced by one of another length.
+    resized: bool,
     /// Whether a term that has a handle was replaced.
     changed: bool,
     /// Whether a new term has a handle.
@@ -155,10 +164,17 @@ impl<'v, 'o> Patch<'v, 'o> {
             },
             from: 0,
             done: 0,
+            resized: false,
             changed: false,
             handles: false,
             out,
         }
+    }
+
+    /// The last position that was requested; 1 if there was none.
+    #[inline]
+    pub fn position(&self) -> usize {
+        self.cursor.position
     }
 
     /// Whether there is an element at a position, from 1, that may be replaced. The key may not.
@@ -212,31 +228,20 @@ impl<'v, 'o> Patch<'v, 'o> {
         self.element(position)
     }
 
-    /// The element at a position, if the value has neither handles nor compression, and if the
-    /// element may be replaced. It must be the only one that is requested.
+    /// As `element`, for any position. `None` if the value has no such element, if it may not be
+    /// replaced, if a later position was requested, or if the value would have to be unpacked.
+    /// `packs` says whether the value is one of a compressed table.
     #[inline(always)]
-    pub fn only_element(&mut self, position: usize) -> Option<Element<'v>> {
-        let is_plain = self.cursor.value[0] & (COMPRESSED | HAS_HANDLES) == 0;
-        (is_plain && self.has(position)).then(|| self.element(position))
+    pub fn element_in_place(&mut self, position: usize, packs: bool) -> Option<Element<'v>> {
+        let Cursor { value, keypos, .. } = self.cursor;
+        let is_here = self.has(position)
+            && position >= self.cursor.position
+            && (!packs || packed::has_in_run(value, keypos, position));
+        is_here.then(|| self.element(position))
     }
 
-    /// Replaces the element of `only_element`. `write` appends the new term, which must have no
-    /// handle, and be no container. `None` if the lengths of groups would change, too; `out` was
-    /// written to then.
-    #[inline(always)]
-    pub fn put_only(self, old: Element<'v>, write: impl FnOnce(&mut Vec<u8>)) -> Option<Patched> {
-        write(self.out);
-        let len = old.end - old.at;
-        let same_groups = self.first == 0 || self.out.len() == len;
-        same_groups.then_some(Patched {
-            at: old.at,
-            len,
-            same_handles: true,
-        })
-    }
-
-    /// Replaces an element after the last one that was replaced. `write` appends the new term,
-    /// which must have no handle, and be no container.
+    /// Replaces an element after the last one that was replaced. `write` appends the new term as it
+    /// is stored, which must have no handle.
     #[inline(always)]
     pub fn put_with(&mut self, old: Element<'v>, write: impl FnOnce(&mut Vec<u8>)) {
         debug_assert!(self.done <= old.at);
@@ -245,7 +250,9 @@ impl<'v, 'o> Patch<'v, 'o> {
             0 => self.from = old.at,
             done => self.out.extend_from_slice(&self.cursor.value[done..old.at]),
         }
+        let start = self.out.len();
         write(self.out);
+        self.resized |= self.out.len() - start != old.end - old.at;
         // Search the old element for a handle only if the value has any.
         let value = self.cursor.value;
         self.changed |=
@@ -270,7 +277,7 @@ impl<'v, 'o> Patch<'v, 'o> {
         if self.done == 0 {
             return None;
         }
-        if self.first != 0 {
+        if self.first != 0 && self.resized {
             let (row, changed) = ((self.arity, self.first), self.from..self.done);
             self.from = groups::measure_again(self.cursor.value, row, changed, self.out);
         }
@@ -378,6 +385,14 @@ pub fn plain_value<'v>(value: &'v [u8], plain: &'v mut Vec<u8>) -> &'v [u8] {
     }
 }
 
+/// Whether the result of a [`Patch`] is complete: all other bytes of the value stay as they are.
+/// `new` is the number of bytes that it puts. (Otherwise [`close`] completes the value.)
+#[inline]
+pub fn is_complete(value: &[u8], patched: Patched, new: usize) -> bool {
+    // The length of a run stands in front of it.
+    value[0] & COMPRESSED == 0 || patched.len == new
+}
+
 /// Completes a value that a [`Patch`] wrote. `before` is the length of the old value. Returns
 /// whether the result is what an encoder would write. If not, the caller must start again with the
 /// plain value.
@@ -472,45 +487,54 @@ mod tests {
     }
 
     #[test]
-    fn one_element_alone_is_replaced_by_an_integer_or_atom() {
+    fn elements_are_replaced_in_place_if_nothing_is_unpacked() {
         let terms = [term!(1), term!(1000), Term::from(1i64 << 40), term!(x)];
         for (form, arity) in FORMS
             .into_iter()
             .flat_map(|form| [1, 2, 7, 8, 11, 12, 40].map(|n| (form, n)))
         {
             let all: Vec<Term> = (0..arity).map(|n| terms[n % 3].clone()).collect();
+            let all_but_one = |last| [&all[..arity - 1], &[last]].concat();
+            let packed = all_but_one(Term::list(vec![term!(word); 100]));
             for (keypos, position) in [1, arity]
                 .into_iter()
                 .flat_map(|keypos| (0..arity + 2).map(move |position| (keypos, position)))
             {
-                let stored = object(&Term::tuple(all.clone()), keypos, form, false);
-                for new in &terms {
-                    let mut out = Vec::new();
-                    let mut patch = Patch::new(stored.value(), keypos, &mut out);
-                    let has = patch.has(position);
-                    let Some(old) = patch.only_element(position) else {
-                        assert!(!has, "{arity} {keypos} {position}");
-                        continue;
-                    };
-                    let is_wide = arity >= groups::WIDE;
-                    let same_len = old.term.bytes().len() == new.bytes().len();
-                    let patched = patch.put_only(old, |out| out.extend_from_slice(new.bytes()));
-                    assert_eq!(patched.is_none(), is_wide && !same_len);
-                    if patched.is_some() {
-                        let mut all = all.clone();
-                        all[position - 1] = new.clone();
-                        let whole = object(&Term::tuple(all), keypos, form, false);
-                        assert_eq!(complete(stored.value(), patched, &out), whole.value());
+                for (row, packs) in [(&all, false), (&all, true), (&packed, true)] {
+                    let stored = object(&Term::tuple(row.clone()), keypos, form, packs);
+                    for new in &terms {
+                        let mut out = Vec::new();
+                        let mut patch = Patch::new(stored.value(), keypos, &mut out);
+                        let has = patch.has(position);
+                        let Some(old) = patch.element_in_place(position, packs) else {
+                            assert!(!has || packs, "{arity} {keypos} {position}");
+                            continue;
+                        };
+                        assert!(!packs || position <= 4);
+                        patch.put_with(old, |out| out.extend_from_slice(new.bytes()));
+                        let patched = patch.finish().unwrap();
+                        let mut row = row.clone();
+                        row[position - 1] = new.clone();
+                        let whole = object(&Term::tuple(row), keypos, form, packs);
+                        let is_packed = stored.value()[0] & COMPRESSED != 0;
+                        let same_len = old.term.bytes().len() == new.bytes().len();
+                        let is_complete = is_complete(stored.value(), patched, out.len());
+                        assert_eq!(is_complete, !is_packed || same_len);
+                        if is_complete {
+                            let complete = complete(stored.value(), Some(patched), &out);
+                            assert_eq!(complete, whole.value());
+                        }
                     }
                 }
             }
         }
-        // A compressed value is left to `patchable`.
-        let long = Term::tuple([term!(1), term!(2), Term::list(vec![term!(word); 100])]);
-        let packed = object(&long, 1, FORMS[0], true);
+        // No element is found before the last one.
+        let stored = object(&Term::tuple((0..5).map(Term::from)), 1, FORMS[0], false);
         let mut out = Vec::new();
-        let mut patch = Patch::new(packed.value(), 1, &mut out);
-        assert!(patch.only_element(2).is_none());
+        let mut patch = Patch::new(stored.value(), 1, &mut out);
+        assert!(patch.element_in_place(3, false).is_some());
+        assert!(patch.element_in_place(2, false).is_none());
+        assert!(patch.element_in_place(3, false).is_some());
     }
 
     #[test]

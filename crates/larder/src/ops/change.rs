@@ -184,23 +184,40 @@ where
     /// (1) to (3) The change that the index is to make.
     #[inline(always)]
     fn decide(&mut self, old: Option<&[u8]>, scratch: &mut Vec<u8>) -> Change {
-        let (table, op, key, ix) = self.place;
+        let (table, op, ..) = self.place;
         // (1) The leaf is locked until the index has made the change. If the state word has
         // changed since the operation began, change nothing.
         if !table.revalidate(op) {
             self.outcome = Ok(Written::Stale);
             return Change::Keep;
         }
-        let Edit {
-            mut change,
-            same_handles,
-        } = match (self.f)(old, scratch) {
+        let edit = match (self.f)(old, scratch) {
             Ok(edit) => edit,
             Err(error) => {
                 self.outcome = Err(error);
                 return Change::Keep;
             }
         };
+        match edit.change {
+            // A part of the value that is there, which neither can be refused nor changes a count.
+            Change::Splice(_) if edit.same_handles && !op.store.may_refuse() => {
+                (self.note)();
+                edit.change
+            }
+            _ => self.account(old, edit, scratch),
+        }
+    }
+
+    /// (2), (3) A change that may be refused, or changes counts. Returns the change that the index
+    /// is to make.
+    // Not inlined, so that its variables don't take the registers of `f`.
+    #[inline(never)]
+    fn account(&mut self, old: Option<&[u8]>, edit: Edit, scratch: &mut Vec<u8>) -> Change {
+        let (table, op, key, ix) = self.place;
+        let Edit {
+            mut change,
+            same_handles,
+        } = edit;
         // The table may be full, or another row may have the value in a unique index. Nothing
         // has been changed yet, so the change can still be refused.
         if op.store.may_refuse() {
@@ -217,11 +234,6 @@ where
         // of the new value, or remember the key that is removed.
         match change {
             Change::Keep => return change,
-            // A part of the value that is there.
-            Change::Splice(_) if same_handles => {
-                (self.note)();
-                return change;
-            }
             Change::Remove if old.is_some() => table.note_removal(key),
             Change::Remove => {}
             _ if same_handles => {}

@@ -43,4 +43,4 @@ pub use lifetime::TimeLeft;
 pub(crate) use lookup::copy_of;
 pub(crate) use refusal::Written;
 pub use slot::Slot;
-pub use update::{CounterOp, CounterOps, MapChange, MapHost, MapOp, NewRow, Sorted, Sums};
+pub use update::{CounterOp, CounterOps, MapChange, MapHost, MapOp, NewRow, SmallOp, Sorted, Sums};

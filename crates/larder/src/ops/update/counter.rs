@@ -5,10 +5,11 @@
 //!    add to that.
 //! 3. Write each counter once, in the order of positions.
 //!
-//! Nearly all calls have one operation, or several in ascending order of positions. So a counter is
-//! written when the next operation is on a later element (`count_ascending`). If one is on an
-//! earlier element, the call starts over: all counters are kept ([`Counters`]) until the last
-//! operation (`count_in_any_order`).
+//! Nearly all calls have one operation, or several in ascending order of positions, on integers of
+//! 64 bits. So a counter is written when the next operation is on a later element
+//! (`apply_in_order`). If one is on an earlier element, on a larger integer or within a map, or if
+//! it is wrong, the call starts over: all counters are kept ([`Counters`]) until the last operation
+//! (`count_in_any_order`).
 
 use super::counter_op::{CounterOp, CounterOps};
 use super::map::{self, ChangedMap};
@@ -21,6 +22,7 @@ use larder_term::number::Number;
 use larder_term::object::patch::{Element, Passed, Patch, Patched};
 use larder_term::object::{NewElements, ObjectRef};
 use larder_term::{MapSearch, Term, TermRef};
+use std::borrow::Borrow;
 use std::collections::BTreeMap;
 
 /// The destination of the new values of counters: for each operation, the value of its counter
@@ -76,12 +78,12 @@ impl EngineTable {
         with_local(|local| loop {
             let out = &mut (&mut *sums, &mut Sorted as &mut dyn MapHost);
             // The default is made into an object only if the key is not there.
-            let done = self.update_counter_in(local, who, key, &|| ops.iter(), out);
+            let done = self.update_counter_in(local, who, key, &ops.iter(), out);
             let (Err(Error::BadKey), Some(row)) = (&done, default) else {
                 return done;
             };
             let row = self.new_row(row)?;
-            if self.insert_counter_in(local, who, &row.borrow(), &|| ops.iter(), out)? {
+            if self.insert_counter_in(local, who, &row.borrow(), &ops.iter(), out)? {
                 return Ok(());
             }
             // The key has come in between.
@@ -91,19 +93,19 @@ impl EngineTable {
     /// As `update_counter` without a default, for hosts.
     ///
     /// The host decodes its operations while they are applied, so that a long list takes no memory.
-    /// `ops()` is used under the leaf's lock, and called again if the write is repeated. An
+    /// A clone of `ops` is used under the leaf's lock, and another one if the write is repeated. An
     /// operation that is an error ends the call when it is reached, unless an earlier one is wrong.
     /// The new values go to the first part of `out`; the second writes maps.
     ///
     /// # Errors
     /// Those of `update_counter`; the first op that is an error.
     #[inline(always)]
-    pub fn update_counter_in<O: CounterOps>(
+    pub fn update_counter_in(
         &self,
         local: &mut Local,
         who: impl Who,
         key: &[u8],
-        ops: &impl Fn() -> O,
+        ops: &impl CounterOps,
         out: &mut (&mut impl Sums, &mut dyn MapHost),
     ) -> Result<(), Error> {
         let mut counting = Counting::new(ops, out);
@@ -119,63 +121,19 @@ impl EngineTable {
     /// # Errors
     /// As `update_counter_in`.
     #[inline(never)]
-    pub fn insert_counter_in<O: CounterOps>(
+    pub fn insert_counter_in(
         &self,
         local: &mut Local,
         who: impl Who,
         default: &ObjectRef<'_>,
-        ops: &impl Fn() -> O,
+        ops: &impl CounterOps,
         out: &mut (&mut impl Sums, &mut dyn MapHost),
     ) -> Result<bool, Error> {
         self.insert_updated(local, who, default, &mut Counting::new(ops, out))
     }
 
-    /// Applies the operations to the elements of a value. Stops and returns `false` if they don't
-    /// ascend by position, or if one before the last element adds within a map.
-    #[inline(always)]
-    fn count_ascending(
-        &self,
-        patch: &mut Patch<'_, '_>,
-        mut ops: impl CounterOps,
-        (sums, host): &mut (&mut impl Sums, &mut dyn MapHost),
-        kept: &mut Kept<'_, '_>,
-    ) -> Result<bool, Error> {
-        let mut place = CounterOp::default();
-        // The counter of the last operation.
-        let mut current = None::<UpdatedCounter<'_>>;
-        let mut too_large = None;
-        while let Some(op) = ops.next(&mut place)? {
-            let mut counter = match current {
-                Some(last) if last.pos == op.pos => last,
-                last => {
-                    // The first operation, or one on another element than the last one, which is
-                    // written.
-                    if let Some(last) = last {
-                        if op.pos < last.pos || last.new.is_map() {
-                            return Ok(false);
-                        }
-                        last.put(patch, *host, kept)?;
-                    }
-                    self.counter(op, patch, |patch| patch.element(op.pos))?
-                }
-            };
-            if let Err(error) = counter.count(op, *sums) {
-                note_too_large(error, &mut too_large)?;
-            }
-            current = Some(counter);
-        }
-        if let Some(error) = too_large {
-            return Err(error);
-        }
-        // No operation is wrong.
-        if let Some(last) = current {
-            last.put(patch, *host, kept)?;
-        }
-        Ok(true)
-    }
-
-    /// Applies the operations to the elements of a value, in any order. `out` may have values of an
-    /// attempt by `count_ascending`.
+    /// Applies the operations to the elements of a value, in any order. `sums` and `buffer` may
+    /// have what an attempt by `apply_in_order` has written.
     #[cold]
     #[inline(never)]
     fn count_in_any_order(
@@ -186,19 +144,16 @@ impl EngineTable {
         kept: &mut Kept<'_, '_>,
     ) -> Result<Option<Patched>, Error> {
         sums.clear();
-        kept.others.clear();
         buffer.clear();
         let mut patch = Patch::new(value, self.keypos(), buffer);
         let mut passed = Passed::new(&patch);
-        let (mut place, mut too_large) = (CounterOp::default(), None);
-        let mut counters = Counters::default();
-        while let Some(op) = ops.next(&mut place)? {
+        let (mut counters, mut too_large) = (Counters::default(), None);
+        while let Some(op) = ops.next()? {
+            let op = op.borrow();
             // An earlier operation may have read the element already.
             let mut counter = match counters.take(op.pos) {
                 Some(counter) => counter,
-                None => self.counter(op, &mut patch, |patch| {
-                    patch.element_in_any_order(&mut passed, op.pos)
-                })?,
+                None => self.counter(op, &mut patch, &mut passed)?,
             };
             if let Err(error) = counter.count(op, *sums) {
                 note_too_large(error, &mut too_large)?;
@@ -213,22 +168,20 @@ impl EngineTable {
         Ok(patch.finish())
     }
 
-    /// The counter at an operation's position, with the element's value in the object, which
-    /// `element` finds.
+    /// The counter at an operation's position, with the element's value in the object.
     ///
     /// # Errors
     /// `Keypos`, `Position`, `NotInteger`, `NotMap`.
-    #[inline(always)]
-    fn counter<'v, 'o>(
+    fn counter<'v>(
         &self,
         op: &CounterOp,
-        patch: &mut Patch<'v, 'o>,
-        element: impl FnOnce(&mut Patch<'v, 'o>) -> Element<'v>,
+        patch: &mut Patch<'v, '_>,
+        passed: &mut Passed,
     ) -> Result<UpdatedCounter<'v>, Error> {
         if !patch.has(op.pos) {
             return Err(self.no_element(op.pos));
         }
-        let old = element(patch);
+        let old = patch.element_in_any_order(passed, op.pos);
         // An integer is the counter itself. Otherwise the counter must be a value in a map.
         let new = match old.term.as_int() {
             Some(n) => NewElement::Int(n),
@@ -240,68 +193,70 @@ impl EngineTable {
 }
 
 /// The operations of a call, and the destination of the new values.
-struct Counting<'c, 's, 'h, F, S> {
-    ops: &'c F,
+struct Counting<'c, 's, 'h, O, S> {
+    ops: &'c O,
     out: &'c mut (&'s mut S, &'h mut dyn MapHost),
     /// Keys of maps are put into the patch, which owns no counts of their handles. So they live
     /// until the object is stored.
     others: OtherElements,
 }
 
-impl<'c, 's, 'h, F, S> Counting<'c, 's, 'h, F, S> {
+impl<'c, 's, 'h, O, S> Counting<'c, 's, 'h, O, S> {
     #[inline(always)]
-    fn new(ops: &'c F, out: &'c mut (&'s mut S, &'h mut dyn MapHost)) -> Self {
+    fn new(ops: &'c O, out: &'c mut (&'s mut S, &'h mut dyn MapHost)) -> Self {
         let others = OtherElements::new();
         Counting { ops, out, others }
     }
 }
 
-impl<F: Fn() -> O, O: CounterOps, S: Sums> ElementUpdate for Counting<'_, '_, '_, F, S> {
+impl<O: CounterOps, S: Sums> ElementUpdate for Counting<'_, '_, '_, O, S> {
     fn last(&self) -> usize {
-        let (mut ops, mut place, mut last) = ((self.ops)(), CounterOp::default(), 0);
-        while let Ok(Some(op)) = ops.next(&mut place) {
-            last = last.max(op.pos);
+        let (mut ops, mut last) = (self.ops.clone(), 0);
+        while let Ok(Some(op)) = ops.next() {
+            last = last.max(op.borrow().pos);
         }
         last
     }
 
-    /// The operations are on one counter, which is an integer of 64 bits.
+    /// All counters are integers of 64 bits.
     #[inline(always)]
-    fn apply_to_one(
+    fn apply_in_order(
         &mut self,
         table: &EngineTable,
         value: &[u8],
         out: &mut Vec<u8>,
     ) -> Option<Patched> {
-        let (mut ops, mut place) = ((self.ops)(), CounterOp::default());
-        if !ops.is_on_one() {
-            return None;
-        }
         let sums = &mut self.out.0;
-        // See `apply`.
+        // Discard what a previous attempt has pushed, which was computed from another old value.
         sums.clear();
+        let mut ops = self.ops.clone();
         let mut patch = Patch::new(value, table.keypos(), out);
-        let mut counter = None;
-        while let Some(op) = ops.next(&mut place).ok()? {
-            let (pos, old, n) = match counter {
-                None => {
-                    let old = patch.only_element(op.pos)?;
-                    (op.pos, old, old.term.as_int()?)
+        // The last counter: its element, and its value so far. It is written when the next
+        // operation is on a later element.
+        let mut current = None;
+        loop {
+            let op = ops.next_small()?;
+            let (op, old, n) = match (op, current) {
+                (Some(op), Some((old, n))) if op.pos == patch.position() => (op, old, n),
+                (op, last) => {
+                    if let Some((old, n)) = last {
+                        patch.put_with(old, |out| Number::Int(n).push(out));
+                    }
+                    let Some(op) = op else {
+                        return patch.finish();
+                    };
+                    let old = patch.element_in_place(op.pos, table.compressed())?;
+                    (op, old, old.term.as_int()?)
                 }
-                Some(counter) => counter,
             };
-            if op.pos != pos {
-                return None;
-            }
-            let sum = op.small_sum(n)?;
+            // Nearly all sums fit in 64 bits, and are computed in registers.
+            let sum = op.sum(n)?;
             sums.push(&Number::Int(sum));
-            counter = Some((pos, old, sum));
+            current = Some((old, sum));
         }
-        let (_, old, sum) = counter?;
-        patch.put_only(old, |out| Number::Int(sum).push(out))
     }
 
-    #[inline(always)]
+    #[inline(never)]
     fn apply(
         &mut self,
         table: &EngineTable,
@@ -309,15 +264,9 @@ impl<F: Fn() -> O, O: CounterOps, S: Sums> ElementUpdate for Counting<'_, '_, '_
         (buffer, elements): Patching<'_, '_>,
     ) -> Result<Option<Patched>, Error> {
         let Counting { ops, out, others } = self;
-        // Discard what a previous attempt has pushed, which was computed from another old value.
-        out.0.clear();
         others.clear();
         let mut kept = Kept { others, elements };
-        let mut patch = Patch::new(value, table.keypos(), buffer);
-        match table.count_ascending(&mut patch, ops(), out, &mut kept)? {
-            true => Ok(patch.finish()),
-            false => table.count_in_any_order((value, buffer), ops(), out, &mut kept),
-        }
+        table.count_in_any_order((value, buffer), (*ops).clone(), out, &mut kept)
     }
 }
 
@@ -427,13 +376,6 @@ enum OtherElement {
     Map(CountersInMap),
 }
 
-impl NewElement {
-    #[inline]
-    fn is_map(&self) -> bool {
-        matches!(self, NewElement::Other(other) if matches!(**other, OtherElement::Map(_)))
-    }
-}
-
 impl OtherElement {
     /// An element that isn't an integer of 64 bits.
     ///
@@ -512,11 +454,9 @@ impl<'v> UpdatedCounter<'v> {
     ///
     /// # Errors
     /// As `update_counter`.
-    #[inline(always)]
     fn count(&mut self, op: &CounterOp, sums: &mut impl Sums) -> Result<(), Error> {
         if let NewElement::Int(n) = self.new {
-            // Nearly all sums fit in 64 bits, and are computed in registers.
-            if let Some(sum) = op.small_sum(n) {
+            if let Some(sum) = op.small().and_then(|op| op.sum(n)) {
                 self.new = NewElement::Int(sum);
                 sums.push(&Number::Int(sum));
                 return Ok(());
@@ -530,7 +470,6 @@ impl<'v> UpdatedCounter<'v> {
     }
 
     /// Writes the new element in place of the old one.
-    #[inline(always)]
     fn put(
         self,
         patch: &mut Patch<'v, '_>,

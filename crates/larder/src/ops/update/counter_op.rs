@@ -3,6 +3,7 @@
 use crate::error::Error;
 use larder_term::number::{Number, NumberError};
 use larder_term::{Term, TermRef};
+use std::borrow::Borrow;
 use std::cmp::Ordering;
 
 /// One operation of `update_counter`. It adds to the element at a position, counted from 1. It may
@@ -13,19 +14,54 @@ pub struct CounterOp {
     step: Increment,
 }
 
-/// What an operation adds. Integers of 64 bits are stored in the operation itself. Anything else is
-/// boxed, so that an operation takes few bytes: there may be a million of them. One box has all
-/// that is rare, so that an operation is dropped with one test.
+/// What an operation adds. What isn't of integers of 64 bits is boxed, so that an operation takes
+/// few bytes: there may be a million of them. One box has all that is rare, so that an operation is
+/// dropped with one test.
 #[derive(Clone, Debug)]
 enum Increment {
-    Add(i64),
-    /// `value` replaces a sum that passes `threshold`.
-    AddUpTo {
-        incr: i64,
-        threshold: i64,
-        value: i64,
-    },
+    Small(SmallIncrement),
     Rare(Box<RareIncrement>),
+}
+
+#[derive(Clone, Copy, Debug)]
+struct SmallIncrement {
+    incr: i64,
+    /// The threshold, and the value that replaces a sum that passes it.
+    limit: Option<(i64, i64)>,
+}
+
+/// An operation on an element that is an integer, of integers of 64 bits.
+// It needn't be dropped, so it stays in registers.
+#[derive(Clone, Copy, Debug)]
+pub struct SmallOp {
+    pub(super) pos: usize,
+    step: SmallIncrement,
+}
+
+impl SmallOp {
+    /// Adds an integer to the element at a position. `limit` is a threshold, and the value that
+    /// replaces a sum that passes it.
+    #[inline(always)]
+    pub fn new(pos: usize, incr: i64, limit: Option<(i64, i64)>) -> Self {
+        let step = SmallIncrement { incr, limit };
+        SmallOp { pos, step }
+    }
+
+    /// The new value of a counter; `None` if 64 bits don't suffice.
+    #[inline(always)]
+    pub(super) fn sum(&self, n: i64) -> Option<i64> {
+        let SmallIncrement { incr, limit } = self.step;
+        let sum = n.checked_add(incr)?;
+        let Some((threshold, value)) = limit else {
+            return Some(sum);
+        };
+        // As in `ets`: an increment of 0 counts as one upwards.
+        let passed = match incr >= 0 {
+            true => sum > threshold,
+            false => sum < threshold,
+        };
+        Some(if passed { value } else { sum })
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -33,13 +69,6 @@ enum RareIncrement {
     /// With an integer of more than 64 bits, or a number that isn't an integer, which is an error.
     Any(AnyIncrement),
     InMap(InMap),
-}
-
-impl From<RareIncrement> for Increment {
-    #[cold]
-    fn from(rare: RareIncrement) -> Self {
-        Increment::Rare(Box::new(rare))
-    }
 }
 
 /// A counter that is the value of a key of a map.
@@ -58,36 +87,46 @@ struct AnyIncrement {
     limit: Option<(Number, Number)>,
 }
 
-/// The operations of a call.
-pub trait CounterOps {
-    /// The next operation; `None` at the end. One that is decoded is written to `place`: a copy of
-    /// it would take as long as the addition.
+/// The operations of a call. A clone begins with the operation that is the next one.
+pub trait CounterOps: Clone {
+    /// An operation, or a reference to one.
+    type Op: Borrow<CounterOp>;
+
+    /// The next operation; `None` at the end.
     ///
     /// # Errors
     /// The next operation is none.
-    fn next<'o>(&'o mut self, place: &'o mut CounterOp) -> Result<Option<&'o CounterOp>, Error>;
+    fn next(&mut self) -> Result<Option<Self::Op>, Error>;
 
-    /// Whether it is easy to see that all operations are on one element.
-    fn is_on_one(&self) -> bool;
+    /// As `next`, if the next operation is a `SmallOp`. Otherwise `None`, and no further operation
+    /// is taken.
+    fn next_small(&mut self) -> Option<Option<SmallOp>>;
 }
 
-impl CounterOps for std::slice::Iter<'_, CounterOp> {
+impl<'o> CounterOps for std::slice::Iter<'o, CounterOp> {
+    type Op = &'o CounterOp;
+
     #[inline]
-    fn next<'o>(&'o mut self, _: &'o mut CounterOp) -> Result<Option<&'o CounterOp>, Error> {
+    fn next(&mut self) -> Result<Option<&'o CounterOp>, Error> {
         Ok(Iterator::next(self))
     }
 
     #[inline]
-    fn is_on_one(&self) -> bool {
-        let ops = self.as_slice();
-        ops.iter().all(|op| op.pos == ops[0].pos)
+    fn next_small(&mut self) -> Option<Option<SmallOp>> {
+        match Iterator::next(self) {
+            Some(op) => op.small().map(Some),
+            None => Some(None),
+        }
     }
 }
 
-impl Default for CounterOp {
-    /// Adds nothing to no element: a place for `CounterOps::next`.
-    fn default() -> Self {
-        CounterOp::new(0, Number::Int(0))
+impl From<SmallOp> for CounterOp {
+    #[inline]
+    fn from(op: SmallOp) -> Self {
+        CounterOp {
+            pos: op.pos,
+            step: Increment::Small(op.step),
+        }
     }
 }
 
@@ -95,31 +134,43 @@ impl CounterOp {
     /// Adds an integer to the element at a position.
     #[inline]
     pub fn new(pos: usize, incr: Number) -> Self {
-        let step = match incr {
-            Number::Int(incr) => Increment::Add(incr),
-            incr => RareIncrement::Any(AnyIncrement { incr, limit: None }).into(),
-        };
+        match incr {
+            Number::Int(incr) => SmallOp::new(pos, incr, None).into(),
+            incr => CounterOp::rare(pos, RareIncrement::Any(AnyIncrement { incr, limit: None })),
+        }
+    }
+
+    #[cold]
+    fn rare(pos: usize, rare: RareIncrement) -> Self {
+        let step = Increment::Rare(Box::new(rare));
         CounterOp { pos, step }
+    }
+
+    /// The same operation, if it is a small one.
+    #[inline]
+    pub(super) fn small(&self) -> Option<SmallOp> {
+        match self.step {
+            Increment::Small(step) => Some(SmallOp {
+                pos: self.pos,
+                step,
+            }),
+            Increment::Rare(_) => None,
+        }
     }
 
     /// Like `new`. If the sum passes the threshold (in the direction of the increment, up for 0),
     /// the element becomes the value.
     #[inline]
     pub fn limited(pos: usize, incr: Number, threshold: Number, value: Number) -> Self {
-        // Small numbers are stored in place. Anything else is boxed, since it is rare.
-        let step = match (incr, threshold, value) {
-            (Number::Int(incr), Number::Int(threshold), Number::Int(value)) => Increment::AddUpTo {
-                incr,
-                threshold,
-                value,
-            },
-            (incr, threshold, value) => RareIncrement::Any(AnyIncrement {
-                incr,
-                limit: Some((threshold, value)),
-            })
-            .into(),
-        };
-        CounterOp { pos, step }
+        match (incr, threshold, value) {
+            (Number::Int(incr), Number::Int(threshold), Number::Int(value)) => {
+                SmallOp::new(pos, incr, Some((threshold, value))).into()
+            }
+            (incr, threshold, value) => {
+                let limit = Some((threshold, value));
+                CounterOp::rare(pos, RareIncrement::Any(AnyIncrement { incr, limit }))
+            }
+        }
     }
 
     /// The same operation on a counter within a map: the element is a map, and the counter is the
@@ -127,15 +178,8 @@ impl CounterOp {
     /// without `initial` that is an error.
     pub fn in_map(self, key: Term, initial: Option<Number>) -> Self {
         // The operation itself becomes a part, since it says what to add to the value.
-        CounterOp {
-            pos: self.pos,
-            step: RareIncrement::InMap(InMap {
-                key,
-                initial,
-                op: self,
-            })
-            .into(),
-        }
+        let (pos, op) = (self.pos, self);
+        CounterOp::rare(pos, RareIncrement::InMap(InMap { key, initial, op }))
     }
 
     /// The counter within a map, if the operation is on one.
@@ -145,7 +189,7 @@ impl CounterOp {
                 RareIncrement::InMap(counter) => Some(counter),
                 RareIncrement::Any(_) => None,
             },
-            _ => None,
+            Increment::Small(_) => None,
         }
     }
 
@@ -156,7 +200,7 @@ impl CounterOp {
     pub(super) fn apply(&self, number: &mut Number) -> Result<(), Error> {
         // A sum that doesn't fit in 64 bits is computed again with big integers.
         if let Number::Int(n) = number {
-            if let Some(sum) = self.small_sum(*n) {
+            if let Some(sum) = self.small().and_then(|op| op.sum(*n)) {
                 *n = sum;
                 return Ok(());
             }
@@ -164,44 +208,15 @@ impl CounterOp {
         self.apply_large(number)
     }
 
-    /// The new value of a counter; `None` if 64 bits don't suffice.
-    #[inline]
-    pub(super) fn small_sum(&self, n: i64) -> Option<i64> {
-        match self.step {
-            Increment::Add(incr) => n.checked_add(incr),
-            Increment::AddUpTo {
-                incr,
-                threshold,
-                value,
-            } => n.checked_add(incr).map(|sum| {
-                // As in `ets`: an increment of 0 counts as one upwards.
-                let passed = match incr >= 0 {
-                    true => sum > threshold,
-                    false => sum < threshold,
-                };
-                if passed {
-                    value
-                } else {
-                    sum
-                }
-            }),
-            _ => None,
-        }
-    }
-
     /// `apply` for integers of any size.
     #[cold]
     fn apply_large(&self, number: &mut Number) -> Result<(), Error> {
         let sum = match &self.step {
-            // At least one of the numbers is too large for 64 bits. The limits apply as above.
-            Increment::Add(incr) => AnyIncrement::sum(number, &Number::Int(*incr), None),
-            Increment::AddUpTo {
-                incr,
-                threshold,
-                value,
-            } => {
-                let limit = (Number::Int(*threshold), Number::Int(*value));
-                AnyIncrement::sum(number, &Number::Int(*incr), Some(&limit))
+            // At least one of the numbers is too large for 64 bits. The limit applies as above.
+            Increment::Small(SmallIncrement { incr, limit }) => {
+                let limit =
+                    limit.map(|(threshold, value)| (Number::Int(threshold), Number::Int(value)));
+                AnyIncrement::sum(number, &Number::Int(*incr), limit.as_ref())
             }
             Increment::Rare(rare) => match &**rare {
                 RareIncrement::Any(step) if !step.is_integral() => Err(Error::NotInteger),

@@ -6,7 +6,7 @@ use crate::ids::{OwnerId, Who};
 use crate::local::{with_local, Local};
 use crate::table::EngineTable;
 use larder_term::object::patch::{Patch, Patched};
-use larder_term::object::ObjectRef;
+use larder_term::object::{self, ObjectRef};
 use larder_term::TermRef;
 
 impl EngineTable {
@@ -105,24 +105,30 @@ impl ElementUpdate for Elements<'_, '_> {
     }
 
     #[inline(always)]
-    fn apply_to_one(
+    fn apply_in_order(
         &mut self,
         table: &EngineTable,
         value: &[u8],
         out: &mut Vec<u8>,
     ) -> Option<Patched> {
-        let &[(pos, term)] = self.ops else {
-            return None;
-        };
-        if !term.is_integer_or_atom() {
-            return None;
-        }
+        let packs = table.compressed();
         let mut patch = Patch::new(value, table.keypos(), out);
-        let old = patch.only_element(pos)?;
-        patch.put_only(old, |out| out.extend_from_slice(term.bytes()))
+        let mut rest = self.ascending;
+        while let [(pos, term), after @ ..] = rest {
+            rest = after;
+            if !object::is_stored_as_is(*term, packs) {
+                return None;
+            }
+            // If there are several for one position, the last one counts.
+            if rest.first().is_none_or(|next| next.0 != *pos) {
+                let old = patch.element_in_place(*pos, packs)?;
+                patch.put_with(old, |out| out.extend_from_slice(term.bytes()));
+            }
+        }
+        patch.finish()
     }
 
-    #[inline(always)]
+    #[inline(never)]
     fn apply(
         &mut self,
         table: &EngineTable,

@@ -118,7 +118,7 @@ impl ElementUpdate for Maps<'_, '_> {
         self.ops.iter().map(|op| op.pos).max().unwrap_or(0)
     }
 
-    fn apply_to_one(&mut self, _: &EngineTable, _: &[u8], _: &mut Vec<u8>) -> Option<Patched> {
+    fn apply_in_order(&mut self, _: &EngineTable, _: &[u8], _: &mut Vec<u8>) -> Option<Patched> {
         None
     }
 

@@ -6,7 +6,7 @@
 //!                            edit              up1  begins the write
 //!                             └─→ change_one      locks the leaf, revalidates
 //!                                  ├─→ apply   up2  checks and applies the operations; in the
-//!                                  │                common case `apply_to_one`
+//!                                  │                common case `apply_in_order`
 //!                                  │   └─→ Patch  up3  writes the new elements to a buffer
 //!                                  └─→ index   up4  stores it and unlocks the leaf
 //! ```
@@ -53,7 +53,7 @@ use larder_term::object::{self, NewElements, ObjectBuf, ObjectRef, COMPRESSED};
 use larder_term::TermRef;
 
 pub use counter::Sums;
-pub use counter_op::{CounterOp, CounterOps};
+pub use counter_op::{CounterOp, CounterOps, SmallOp};
 pub use map::{MapChange, MapHost, MapOp, Sorted};
 
 /// The object that an update works on if there is none under the key.
@@ -73,10 +73,10 @@ trait ElementUpdate {
     /// A position after which no element is replaced. Only needed if the value is compressed.
     fn last(&self) -> usize;
 
-    /// As `apply`, in the most common case: a single element is replaced, of a value without
-    /// compression and handles, by a term that is no container. `None` in any other case; `out` may
-    /// have been written to then.
-    fn apply_to_one(
+    /// As `apply`, in the common case: the elements are replaced in the order of the operations, by
+    /// terms that are stored as they are, and nothing is unpacked. `None` in any other case, and if
+    /// an operation is wrong; `out` may have been written to then.
+    fn apply_in_order(
         &mut self,
         table: &EngineTable,
         value: &[u8],
@@ -208,27 +208,21 @@ impl<U: ElementUpdate + ?Sized> ObjectUpdate<'_, '_, U> {
     /// (up2, up3) The change of the value.
     #[inline(always)]
     fn change(&mut self, value: &[u8], out: &mut Vec<u8>) -> Result<Edit, Error> {
-        if !self.table.compressed() {
-            let patched = self.update.apply_to_one(self.table, value, out);
-            if let Some(Patched { at, len, .. }) = patched {
-                let change = Change::splice(value, at, len, out);
-                let same_handles = true;
-                return Ok(Edit {
-                    change,
-                    same_handles,
-                });
-            }
+        match self.update.apply_in_order(self.table, value, out) {
+            Some(patched) if patch::is_complete(value, patched, out.len()) => Ok(Edit {
+                change: Change::splice(value, patched.at, patched.len, out),
+                same_handles: patched.same_handles,
+            }),
+            _ => self.change_in_general(value, out),
         }
-        self.change_in_general(value, out)
     }
 
-    /// `change`, for any number of elements of any value.
+    /// `change`, for any operations on any value.
     ///
     /// A value without compression is patched as it lies, and the loop ends after one turn. So is a
     /// compressed one whose run has all elements that change. If `patch::close` finds that the
     /// changed run is no valid run any more (an element is of another kind now, or too long), the
     /// second turn patches the unpacked value.
-    // `apply` is inlined. For that it is called at one place, so a loop.
     #[inline(never)]
     fn change_in_general(&mut self, value: &[u8], out: &mut Vec<u8>) -> Result<Edit, Error> {
         let (table, mut whole) = (self.table, false);
