@@ -199,7 +199,7 @@ impl Sink for ListBuffer {
 }
 
 /// Appends an item to a list.
-#[inline]
+#[inline(always)]
 pub(super) fn push(list: &mut impl Sink, object: &[u8], number: u64) {
     push_number(object.len() as u64, list);
     list.bytes(object);

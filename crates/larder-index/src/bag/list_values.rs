@@ -146,33 +146,33 @@ impl Objects for ListValues<'_> {
     }
 
     fn remove_if(&mut self, f: &mut dyn FnMut(&[u8]) -> bool) -> usize {
-        // What stays of the list ends at `end`. Its first byte is the count.
-        let (mut at, mut end, mut removed) = (1, 1, 0);
+        let list = self.list();
+        let first = list::items(list).find(|item| f(&list[item.object.clone()]));
+        let Some(first) = first else {
+            return 0;
+        };
+        // What stays of the list ends at `end`.
+        let (mut at, mut end, mut removed) = (first.end, first.from, 1);
         while let Some(item) = list::items_from(self.list(), at).next() {
             at = item.end;
             if f(&self.list()[item.object]) {
                 removed += 1;
-                continue;
-            }
-            // An object that stays moves if one before it is removed.
-            if removed > 0 {
+            } else {
                 self.move_item(item.from..item.end, end);
+                end += item.end - item.from;
             }
-            end += item.end - item.from;
         }
         self.count -= removed;
-        match removed {
-            0 => {}
-            _ if self.count == 0 => self.clear(),
+        match self.count {
+            0 => self.clear(),
             _ => self.end_removal(end),
         }
         removed
     }
 
     fn remove_all(&mut self, f: &mut dyn FnMut(&[u8])) -> usize {
-        let list = self.list();
+        let (list, removed) = (self.list(), self.count);
         list::items(list).for_each(|item| f(&list[item.object]));
-        let removed = self.count;
         // An empty list needs no change.
         if removed > 0 {
             self.clear();

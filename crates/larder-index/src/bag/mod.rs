@@ -43,6 +43,7 @@ use crate::hash::hit::Hit;
 use crate::hash::key_rule::KeyRule;
 use crate::hash::search::Undecided;
 use crate::hash::write::Found;
+use crate::mark::Mark;
 use crate::scratch::with_scratch;
 use crate::sync::atomic::{fence, AtomicU64, AtomicU8, Ordering::*};
 use crate::sync::{Backoff, Mutex};
@@ -294,15 +295,17 @@ impl<R: KeyRule> Bag<R> {
         Found { locked, hit }: Found<'_, Option<Hit<'_>>>,
         f: impl FnOnce(&mut ListValues<'_>, &mut u64),
     ) -> bool {
-        let (mut list, mut is_list) = (ListBuffer::new(), true);
+        let mut list = ListBuffer::new();
         let hit = hit.as_ref();
+        let mut mark = Mark::of::<MARKED, _>(hit, |hit| locked.leaf.mark(hit));
+        let old = hit.map(|hit| locked.leaf.value(hit));
+        let change = self.change_list(guard, key, old, &mut list, |objects| {
+            f(objects, &mut mark.now);
+        });
         let found = Found { locked, hit };
-        self.entries
-            .replace_found::<MARKED, _>(guard, key, found, &mut list, |old, new, mark| {
-                let change = self.change_list(guard, key, old, new, |objects| f(objects, mark));
-                is_list = change.is_some();
-                change.unwrap_or(Change::Keep)
-            });
+        let is_list = change.is_some();
+        let change = change.unwrap_or(Change::Keep);
+        (self.entries).change_whole::<MARKED>(guard, key, found, change, &list, mark);
         is_list
     }
 

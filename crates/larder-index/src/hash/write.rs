@@ -30,7 +30,7 @@ use crate::outside::Handle;
 use crate::sync::Backoff;
 use crate::{Change, Key, Previous};
 use crossbeam_epoch::Guard;
-use std::ops::{Deref, Range};
+use std::ops::Range;
 
 /// Where a key belongs, after step 1.
 ///
@@ -38,7 +38,7 @@ use std::ops::{Deref, Range};
 /// registers.
 pub(crate) struct LockedKey<'g> {
     /// The leaf of the key, locked.
-    pub(super) leaf: LockedHashLeaf<'g>,
+    pub(crate) leaf: LockedHashLeaf<'g>,
     /// The key's home in the leaf.
     pub(super) home: Home<'g>,
     /// The leaf's contention counter, which already includes this write.
@@ -234,29 +234,10 @@ impl<R: KeyRule> HashOrder<R> {
         self.change_whole::<MARKED>(guard, key, found, change, scratch, mark)
     }
 
-    /// Calls `f` with the value under a key that was found, and an empty buffer, and makes the
-    /// change that it returns: it puts the content of the buffer, or removes the entry, or does
-    /// nothing. `f` also gets the entry's mark, if `MARKED` is set, and otherwise 0.
+    /// Makes a change of an entry as a whole, which was decided under the lock: `new` is its new
+    /// value, if it gets one. Returns whether there was anything to change.
     #[inline(always)]
-    pub(crate) fn replace_found<const MARKED: bool, B: Deref<Target = [u8]>>(
-        &self,
-        guard: &Guard,
-        key: Key<'_>,
-        Found { locked, hit }: Found<'_, Option<&Hit<'_>>>,
-        new: &mut B,
-        f: impl FnOnce(Option<&[u8]>, &mut B, &mut u64) -> Change,
-    ) {
-        let mut mark = Mark::of::<MARKED, _>(hit, |hit| locked.leaf.mark(hit));
-        let old = hit.map(|hit| locked.leaf.value(hit));
-        let change = f(old, new, &mut mark.now);
-        let found = Found { locked, hit };
-        self.change_whole::<MARKED>(guard, key, found, change, new, mark);
-    }
-
-    /// Makes a change of an entry as a whole: `new` is its new value, if it gets one. Returns
-    /// whether there was anything to change.
-    #[inline(always)]
-    fn change_whole<const MARKED: bool>(
+    pub(crate) fn change_whole<const MARKED: bool>(
         &self,
         guard: &Guard,
         key: Key<'_>,

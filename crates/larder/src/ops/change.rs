@@ -705,7 +705,7 @@ impl ValueList<'_> {
     }
 
     /// Adds an object, if there is room. Otherwise the change is refused.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn push(&mut self, value: &[u8]) {
         let (table, op, key) = self.place;
         // Refused once, refused for the rest: the caller repeats the whole change, or fails.
