@@ -99,3 +99,32 @@ impl Drop for ListBuffer {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A buffer has the same bytes as a vector, wherever it becomes long.
+    #[test]
+    fn bytes_come_back() {
+        for pieces in [[1, 2, 3], [95, 1, 1], [96, 1, 0], [97, 0, 5], [40, 300, 7]] {
+            let (mut list, mut expected) = (ListBuffer::new(), Vec::new());
+            for (i, len) in pieces.into_iter().enumerate() {
+                let piece = vec![i as u8; len];
+                list.extend_from_slice(&piece);
+                list.push(9);
+                expected.extend(piece);
+                expected.push(9);
+            }
+            assert_eq!(*list, expected);
+            list[0] = 7;
+            expected[0] = 7;
+            // Shorter, and then longer again.
+            list.truncate(pieces[0]);
+            expected.truncate(pieces[0]);
+            list.extend_from_slice(&[1; 100]);
+            expected.extend([1; 100]);
+            assert_eq!(*list, expected);
+        }
+    }
+}

@@ -38,8 +38,8 @@ impl<'a> ListValues<'a> {
         }
     }
 
-    /// Whether anything was changed. If so, and there are objects, `new` has their list, whose first
-    /// byte the caller writes.
+    /// Whether anything was changed. If so, and there are objects, `new` has their list. The caller
+    /// writes its first byte.
     #[inline]
     pub(super) fn changed(&self) -> bool {
         self.changed
