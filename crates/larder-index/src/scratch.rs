@@ -29,6 +29,22 @@ pub fn with_spare<S: Default, T>(
     result
 }
 
+/// Takes the thread's buffer, which is empty. If it is in use, this is a new one.
+pub(crate) fn take_scratch() -> Vec<u8> {
+    // If the thread is ending, the variable is destroyed.
+    let scratch = SCRATCH.try_with(Cell::take).ok().flatten();
+    let mut scratch = scratch.unwrap_or_default();
+    scratch.clear();
+    scratch
+}
+
+/// Keeps a buffer for the thread's next call.
+pub(crate) fn keep_scratch(scratch: Vec<u8>) {
+    if scratch.capacity() <= MAX_KEPT_CAPACITY {
+        let _ = SCRATCH.try_with(|place| place.set(Some(scratch)));
+    }
+}
+
 /// Calls `f` with an empty buffer, whose memory is kept for the thread's next call.
 pub(crate) fn with_scratch<T>(f: impl FnOnce(&mut Vec<u8>) -> T) -> T {
     with_spare(

@@ -17,6 +17,8 @@ pub enum MultiOp {
     /// As a bag inserts: unless it is there.
     Once(u16, Vec<usize>),
     RemoveSame(u16, Vec<usize>),
+    /// Unless the key is there.
+    New(u16, Vec<usize>),
     Get(u16),
     /// From where, and how many are wanted.
     Scan(u16, u8, usize),
@@ -37,6 +39,7 @@ pub fn op(keys: u16) -> impl Strategy<Value = MultiOp> {
         1 => (0..keys, size()).prop_map(|(k, n)| MultiOp::Mixed(k, n)),
         2 => (0..keys, prop::collection::vec(size(), 1..12)).prop_map(|(k, n)| MultiOp::Once(k, n)),
         2 => (0..keys, prop::collection::vec(size(), 1..4)).prop_map(|(k, n)| MultiOp::RemoveSame(k, n)),
+        2 => (0..keys, prop::collection::vec(size(), 1..3)).prop_map(|(k, n)| MultiOp::New(k, n)),
         2 => (0..keys).prop_map(MultiOp::Get),
         1 => (0..keys, 0..10u8, 0..4usize).prop_map(|(k, how, want)| MultiOp::Scan(k, how, want)),
         2 => (0..keys).prop_map(|k| MultiOp::Step(Some(k))),
@@ -54,7 +57,9 @@ fn sized(n: usize) -> Vec<u8> {
 fn change(objects: &mut dyn Objects, op: &MultiOp) -> Vec<usize> {
     let mut seen = Vec::new();
     match op {
-        MultiOp::Push(_, sizes) => sizes.iter().for_each(|n| objects.push(&sized(*n))),
+        MultiOp::Push(_, sizes) | MultiOp::New(_, sizes) => {
+            sizes.iter().for_each(|n| objects.push(&sized(*n)))
+        }
         MultiOp::RemoveIf(_, n) => {
             // A fifth of the objects by their lengths, or all of them.
             seen.push(objects.remove_if(&mut |v| *n == 5 || v.len() % 5 == usize::from(*n)));
@@ -108,7 +113,8 @@ pub fn apply(index: &dyn Multi, op: &MultiOp, how: Hashes) -> Rows {
         | MultiOp::Push(k, _)
         | MultiOp::RemoveIf(k, _)
         | MultiOp::Replace(k, ..) => *k,
-        MultiOp::Mixed(k, _) | MultiOp::Once(k, _) | MultiOp::RemoveSame(k, _) => *k,
+        MultiOp::Mixed(k, _) | MultiOp::Once(k, _) => *k,
+        MultiOp::RemoveSame(k, _) | MultiOp::New(k, _) => *k,
     };
     let bytes = key_bytes(k);
     let mut seen = Rows::new();
@@ -117,12 +123,16 @@ pub fn apply(index: &dyn Multi, op: &MultiOp, how: Hashes) -> Rows {
         seen.push((format!("{:?}", change(objects, op)).into_bytes(), vec![]));
     };
     // All but `Get` change the key, and the closure must be called exactly once; not at all by a
-    // removal of what isn't there.
+    // removal of what isn't there, or by an insert under a key that is.
     match op {
         MultiOp::Get(_) => expected = 0,
         MultiOp::RemoveIf(..) | MultiOp::RemoveSame(..) => {
             expected = usize::from(index.contains(&guard, key));
             index.update_present(&guard, key, &mut f);
+        }
+        MultiOp::New(..) => {
+            expected = usize::from(!index.contains(&guard, key));
+            index.update_absent(&guard, key, &mut f);
         }
         _ => index.update(&guard, key, &mut f),
     }

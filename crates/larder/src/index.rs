@@ -177,10 +177,11 @@ impl TableIndex {
             // A read waits while the leaf is locked, so it waits for a writer.
             TableIndex::Unique(ix) => ix.contains(guard, key),
             // A reader of a bag only waits once a writer has begun to change objects. So take the
-            // entry's lock: any writer that held it has finished then.
+            // entry's lock: any writer that held it has finished then. If there is no entry, no
+            // writer has more than the leaf's lock, for which a read waits.
             TableIndex::Multi(ix) => {
                 let mut there = false;
-                ix.update(guard, key, &mut |objects| there = !objects.is_empty());
+                ix.update_present(guard, key, &mut |_| there = true);
                 there
             }
         }

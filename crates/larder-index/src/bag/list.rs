@@ -11,6 +11,7 @@
 //! returned. The place of an object in its list changes when others are removed, but its number
 //! never does.
 
+use super::list_buffer::ListBuffer;
 use crate::LeafConfig;
 use std::ops::Range;
 
@@ -167,22 +168,52 @@ pub(super) fn first_object(bytes: &[u8], at: usize) -> Option<Range<usize>> {
     Some(len.end..len.end.checked_add(len.number as usize)?)
 }
 
+/// What bytes are appended to.
+pub(super) trait Sink {
+    fn byte(&mut self, byte: u8);
+    fn bytes(&mut self, bytes: &[u8]);
+}
+
+impl Sink for Vec<u8> {
+    #[inline]
+    fn byte(&mut self, byte: u8) {
+        self.push(byte);
+    }
+
+    #[inline]
+    fn bytes(&mut self, bytes: &[u8]) {
+        self.extend_from_slice(bytes);
+    }
+}
+
+impl Sink for ListBuffer {
+    #[inline(always)]
+    fn byte(&mut self, byte: u8) {
+        self.push(byte);
+    }
+
+    #[inline(always)]
+    fn bytes(&mut self, bytes: &[u8]) {
+        self.extend_from_slice(bytes);
+    }
+}
+
 /// Appends an item to a list.
-#[inline]
-pub(super) fn push(list: &mut Vec<u8>, object: &[u8], number: u64) {
+#[inline(always)]
+pub(super) fn push(list: &mut impl Sink, object: &[u8], number: u64) {
     push_number(object.len() as u64, list);
-    list.extend_from_slice(object);
+    list.bytes(object);
     push_number(number, list);
 }
 
 /// Appends a number as LEB128.
 #[inline]
-pub(super) fn push_number(mut n: u64, out: &mut Vec<u8>) {
+pub(super) fn push_number(mut n: u64, out: &mut impl Sink) {
     while n >= 0x80 {
-        out.push(n as u8 | 0x80);
+        out.byte(n as u8 | 0x80);
         n >>= 7;
     }
-    out.push(n as u8);
+    out.byte(n as u8);
 }
 
 /// A number that was read, and where it ends.

@@ -3,15 +3,20 @@
 //! They are read in place. The first change makes a copy of the list, which replaces the entry when
 //! all changes are made.
 
-use super::list::{self, ListItem};
+use super::list;
+use super::list_buffer::ListBuffer;
 use crate::Objects;
+use std::ops::Range;
 
 /// The objects of a key, and the changes to them.
 pub(super) struct ListValues<'a> {
-    /// The list in the leaf; empty if the key has no entry.
+    /// The list in the leaf; empty if the key has no entry, or if all objects were removed.
     old: &'a [u8],
-    /// The new list, after the first change.
-    new: &'a mut Vec<u8>,
+    /// The new list; empty before it is the current one.
+    new: &'a mut ListBuffer,
+    /// Whether the current list is the new one.
+    is_new: bool,
+    /// Whether anything was changed.
     changed: bool,
     count: usize,
     /// The number that the next object will get, after the first push. One call may push so many
@@ -22,17 +27,19 @@ pub(super) struct ListValues<'a> {
 impl<'a> ListValues<'a> {
     /// The objects of a list; `new` is empty.
     #[inline]
-    pub(super) fn new(old: &'a [u8], new: &'a mut Vec<u8>) -> Self {
+    pub(super) fn new(old: &'a [u8], new: &'a mut ListBuffer) -> Self {
         ListValues {
             old,
             new,
+            is_new: false,
             changed: false,
             count: list::count(old),
             next: None,
         }
     }
 
-    /// Whether anything was changed. If so, `new` has the list, whose first byte the caller writes.
+    /// Whether anything was changed. If so, and there are objects, `new` has their list. The caller
+    /// writes its first byte.
     #[inline]
     pub(super) fn changed(&self) -> bool {
         self.changed
@@ -41,23 +48,28 @@ impl<'a> ListValues<'a> {
     /// The current list.
     #[inline]
     fn list(&self) -> &[u8] {
-        if self.changed {
-            self.new
-        } else {
-            self.old
+        match self.is_new {
+            true => self.new,
+            false => self.old,
+        }
+    }
+
+    /// Begins the new list with the first bytes of the old one, of which there are `len`.
+    #[inline]
+    fn begin(&mut self, len: usize) {
+        // A key without objects has no list to copy. A new one begins with a count of zero.
+        match self.old.get(..len) {
+            Some(old @ [_, ..]) => self.new.extend_from_slice(old),
+            _ => self.new.push(0),
         }
     }
 
     /// The new list. The first call copies the old one.
     #[inline]
-    fn change(&mut self) -> &mut Vec<u8> {
-        if !self.changed {
-            self.changed = true;
-            // A key without objects has no list to copy. A new one begins with a count of zero.
-            match self.old {
-                [] => self.new.push(0),
-                old => self.new.extend_from_slice(old),
-            }
+    fn change(&mut self) -> &mut ListBuffer {
+        if !self.is_new {
+            self.begin(self.old.len());
+            (self.is_new, self.changed) = (true, true);
         }
         self.new
     }
@@ -71,10 +83,33 @@ impl<'a> ListValues<'a> {
         })
     }
 
-    /// Removes an item from the new list.
-    fn cut(&mut self, item: &ListItem) {
-        self.change().drain(item.from..item.end);
-        self.count -= 1;
+    /// Moves an item of the current list to `end` in the new one, up to which bytes of the current
+    /// one stay.
+    fn move_item(&mut self, item: Range<usize>, end: usize) {
+        if self.is_new {
+            self.new.copy_within(item, end);
+            return;
+        }
+        if self.new.is_empty() {
+            self.begin(end);
+        }
+        self.new.extend_from_slice(&self.old[item]);
+    }
+
+    /// Ends a removal after which the new list has `end` bytes.
+    fn end_removal(&mut self, end: usize) {
+        if self.new.is_empty() {
+            self.begin(end);
+        }
+        self.new.truncate(end);
+        (self.is_new, self.changed) = (true, true);
+    }
+
+    /// Removes all objects. This needs no new list.
+    #[inline]
+    fn clear(&mut self) {
+        (self.old, self.is_new, self.changed, self.count) = (&[], false, true, 0);
+        self.new.truncate(0);
     }
 }
 
@@ -111,34 +146,36 @@ impl Objects for ListValues<'_> {
     }
 
     fn remove_if(&mut self, f: &mut dyn FnMut(&[u8]) -> bool) -> usize {
-        // The first byte of a list is its count, so the first item begins after it.
-        let (mut at, mut removed) = (1, 0);
-        loop {
-            // The list is looked up again in each step: the first removal replaces it by a copy.
-            let list = self.list();
-            let Some(item) = list::items_from(list, at).next() else {
-                return removed;
-            };
-            if f(&list[item.object.clone()]) {
-                // What follows has moved to the place of the removed item. So `at` stays.
-                self.cut(&item);
+        let list = self.list();
+        let first = list::items(list).find(|item| f(&list[item.object.clone()]));
+        let Some(first) = first else {
+            return 0;
+        };
+        // What stays of the list ends at `end`.
+        let (mut at, mut end, mut removed) = (first.end, first.from, 1);
+        while let Some(item) = list::items_from(self.list(), at).next() {
+            at = item.end;
+            if f(&self.list()[item.object]) {
                 removed += 1;
             } else {
-                at = item.end;
+                self.move_item(item.from..item.end, end);
+                end += item.end - item.from;
             }
         }
+        self.count -= removed;
+        match self.count {
+            0 => self.clear(),
+            _ => self.end_removal(end),
+        }
+        removed
     }
 
     fn remove_all(&mut self, f: &mut dyn FnMut(&[u8])) -> usize {
-        self.each(&mut |_, value| {
-            f(value);
-            true
-        });
-        let removed = self.count;
+        let (list, removed) = (self.list(), self.count);
+        list::items(list).for_each(|item| f(&list[item.object]));
         // An empty list needs no change.
         if removed > 0 {
-            self.change().truncate(1);
-            self.count = 0;
+            self.clear();
         }
         removed
     }
@@ -147,8 +184,10 @@ impl Objects for ListValues<'_> {
         let Some(item) = list::items(self.list()).nth(ordinal) else {
             return;
         };
-        let mut replacement = Vec::with_capacity(value.len() + 16);
-        list::push(&mut replacement, value, item.number);
-        self.change().splice(item.from..item.end, replacement);
+        let list = self.change();
+        let rest = list[item.end..].to_vec();
+        list.truncate(item.from);
+        list::push(list, value, item.number);
+        list.extend_from_slice(&rest);
     }
 }

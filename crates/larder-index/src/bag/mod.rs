@@ -32,13 +32,18 @@
 //! unlocks the entry's leaf. Before it nobody reads a list, and after it nobody reads a tree key.
 
 mod list;
+mod list_buffer;
 mod list_values;
 mod position;
 mod scan;
 mod tree_values;
 mod value_tree;
 
+use crate::hash::hit::Hit;
 use crate::hash::key_rule::KeyRule;
+use crate::hash::search::Undecided;
+use crate::hash::write::Found;
+use crate::mark::Mark;
 use crate::scratch::with_scratch;
 use crate::sync::atomic::{fence, AtomicU64, AtomicU8, Ordering::*};
 use crate::sync::{Backoff, Mutex};
@@ -49,6 +54,7 @@ use crate::{
 use crossbeam_epoch::Guard;
 use crossbeam_utils::CachePadded;
 use list::{Limits, TreeHeader};
+use list_buffer::ListBuffer;
 use list_values::ListValues;
 use position::{prefix, BagPosition, NumberBound, BEFORE_NUMBERS, PAST_NUMBERS};
 use std::sync::OnceLock;
@@ -70,6 +76,16 @@ static ALL: [CachePadded<Stripe>; STRIPES] = [const {
         version: AtomicU64::new(0),
     })
 }; STRIPES];
+
+/// Which keys an update concerns. The others aren't locked, if the index can tell without a lock.
+#[derive(Clone, Copy)]
+enum Concerned {
+    All,
+    /// Those with objects.
+    Present,
+    /// Those without.
+    Absent,
+}
 
 /// The next step of `free_some`: free the objects of tree keys, the hash index, or lists.
 const OBJECTS: u8 = 0;
@@ -195,28 +211,101 @@ impl<R: KeyRule> Bag<R> {
         read.map(|()| values.len() - before)
     }
 
-    /// Like `update`, or like `update_present`, for a key that is no tree key. If it is one,
-    /// returns `false`, and does nothing.
-    #[inline]
-    fn update_list(
+    /// Makes an update of these keys.
+    ///
+    /// 1. Find the entry, and lock its leaf. If the key isn't concerned, this takes no lock.
+    /// 2. If the entry is a list, or there is none, change it under this lock.
+    /// 3. Otherwise change the tree key under its stripe.
+    #[inline(always)]
+    fn update_keys(
         &self,
         guard: &Guard,
         key: Key<'_>,
-        only_present: bool,
+        concerned: Concerned,
         f: &mut dyn FnMut(&mut dyn Objects),
-    ) -> bool {
-        let mut is_list = true;
-        let mut update = |old: Option<&[u8]>, new: &mut Vec<u8>| {
-            let change = self.change_list(guard, key, old, new, |objects| f(objects));
-            is_list = change.is_some();
-            change.unwrap_or(Change::Keep)
+    ) {
+        // (1)
+        let found = match concerned {
+            Concerned::All => Ok(Some(self.entries.find_locked::<false>(guard, key))),
+            Concerned::Present => self.entries.find_present(guard, key).map(|found| {
+                let Found { locked, hit } = found?;
+                let hit = Some(hit);
+                Some(Found { locked, hit })
+            }),
+            Concerned::Absent => self.entries.find_absent(guard, key).map(|locked| {
+                let (locked, hit) = (locked?, None);
+                Some(Found { locked, hit })
+            }),
         };
-        with_scratch(|scratch| match only_present {
-            true => self
-                .entries
-                .update_present(guard, key, scratch, &mut update),
-            false => self.entries.update_with(guard, key, scratch, &mut update),
+        match found {
+            // (2)
+            Ok(Some(found)) => {
+                if !self.update_list::<false>(guard, key, found, |objects, _| f(objects)) {
+                    self.update_general(guard, key, concerned, true, f);
+                }
+            }
+            Ok(None) => return,
+            Err(Undecided) => self.update_general(guard, key, concerned, false, f),
+        }
+        self.flush_postponed(guard);
+    }
+
+    /// `update_keys` for a tree key (`is_in_tree`), or for one that takes the lock in any case.
+    #[cold]
+    #[inline(never)]
+    fn update_general(
+        &self,
+        guard: &Guard,
+        key: Key<'_>,
+        concerned: Concerned,
+        is_in_tree: bool,
+        f: &mut dyn FnMut(&mut dyn Objects),
+    ) {
+        let concerns = |objects: &dyn Objects| match concerned {
+            Concerned::All => true,
+            Concerned::Present => !objects.is_empty(),
+            Concerned::Absent => objects.is_empty(),
+        };
+        let mut f = |objects: &mut dyn Objects| {
+            if concerns(objects) {
+                f(objects);
+            }
+        };
+        let mut is_in_tree = is_in_tree;
+        loop {
+            // (3) Another writer may have made a list of it meanwhile, or the other way round.
+            if is_in_tree && self.update_in_tree(guard, key, &mut f) {
+                return;
+            }
+            let found = self.entries.find_locked::<false>(guard, key);
+            if self.update_list::<false>(guard, key, found, |objects, _| f(objects)) {
+                return;
+            }
+            is_in_tree = true;
+        }
+    }
+
+    /// Calls `f` with the objects of a list, and with the mark of its entry, if `MARKED` is set. If
+    /// it is no list, but a tree key, returns `false`, and does nothing.
+    #[inline(always)]
+    fn update_list<const MARKED: bool>(
+        &self,
+        guard: &Guard,
+        key: Key<'_>,
+        Found { locked, hit }: Found<'_, Option<Hit<'_>>>,
+        f: impl FnOnce(&mut ListValues<'_>, &mut u64),
+    ) -> bool {
+        let mut list = ListBuffer::new();
+        let hit = hit.as_ref();
+        let mut mark = Mark::of::<MARKED, _>(hit, |hit| locked.leaf.mark(hit));
+        let old = hit.map(|hit| locked.leaf.value(hit));
+        let change = self.change_list(guard, key, old, &mut list, |objects| {
+            f(objects, &mut mark.now);
         });
+        let found = Found { locked, hit };
+        let is_list = change.is_some();
+        let change = change.unwrap_or(Change::Keep);
+        (self.entries).change_whole::<MARKED>(guard, key, found, change, &list, mark);
         is_list
     }
 
@@ -228,7 +317,7 @@ impl<R: KeyRule> Bag<R> {
         guard: &Guard,
         key: Key<'_>,
         old: Option<&[u8]>,
-        new: &mut Vec<u8>,
+        new: &mut ListBuffer,
         f: impl FnOnce(&mut ListValues<'_>),
     ) -> Option<Change> {
         // The entry's leaf is locked, so read the list in place.
@@ -257,26 +346,11 @@ impl<R: KeyRule> Bag<R> {
         Some(Change::Put)
     }
 
-    /// `update`, or `update_present`.
-    #[inline]
-    fn update_any(
-        &self,
-        guard: &Guard,
-        key: Key<'_>,
-        only_present: bool,
-        f: &mut dyn FnMut(&mut dyn Objects),
-    ) {
-        while !self.update_list(guard, key, only_present, f) && !self.update_in_tree(guard, key, f)
-        {
-        }
-        self.flush_postponed(guard);
-    }
-
     /// Moves a list that has grown too long to the tree, and replaces it by a tree header.
     #[cold]
-    fn move_to_tree(&self, guard: &Guard, key: Key<'_>, list: &mut Vec<u8>) {
+    fn move_to_tree(&self, guard: &Guard, key: Key<'_>, list: &mut ListBuffer) {
         let entry = self.value_trees().take_in(guard, key, list);
-        list.clear();
+        list.truncate(0);
         list.extend_from_slice(&entry.bytes());
     }
 
@@ -331,22 +405,23 @@ impl<R: KeyRule> Multi for Bag<R> {
     }
 
     fn update(&self, guard: &Guard, key: Key<'_>, f: &mut dyn FnMut(&mut dyn Objects)) {
-        self.update_any(guard, key, false, f);
+        self.update_keys(guard, key, Concerned::All, f);
     }
 
     fn update_present(&self, guard: &Guard, key: Key<'_>, f: &mut dyn FnMut(&mut dyn Objects)) {
-        self.update_any(guard, key, true, f);
+        self.update_keys(guard, key, Concerned::Present, f);
+    }
+
+    fn update_absent(&self, guard: &Guard, key: Key<'_>, f: &mut dyn FnMut(&mut dyn Objects)) {
+        self.update_keys(guard, key, Concerned::Absent, f);
     }
 
     fn update_marked(&self, guard: &Guard, key: Key<'_>, f: &mut MarkedObjectsUpdater<'_>) {
         loop {
-            let mut is_list = true;
-            self.entries
-                .update_marked(guard, key, &mut |old, new, mark| {
-                    let change = self.change_list(guard, key, old, new, |objects| f(objects, mark));
-                    is_list = change.is_some();
-                    change.unwrap_or(Change::Keep)
-                });
+            let found = self.entries.find_locked::<true>(guard, key);
+            let is_list = self.update_list::<true>(guard, key, found, |objects, mark| {
+                f(objects, mark);
+            });
             // Tree keys have no marks.
             if is_list || self.update_in_tree(guard, key, &mut |objects| f(objects, &mut 0)) {
                 return self.flush_postponed(guard);

@@ -65,7 +65,7 @@ mod rebuild;
 pub(crate) mod removed;
 mod resize;
 mod scan;
-mod search;
+pub(crate) mod search;
 pub(crate) mod shape;
 mod sizes;
 #[allow(unsafe_code)]
@@ -74,7 +74,7 @@ mod successor;
 mod tags;
 #[allow(unsafe_code)]
 mod trie;
-mod write;
+pub(crate) mod write;
 
 use crate::config::LeafConfig;
 use crate::contention::UNCONTENDED;

@@ -36,9 +36,9 @@ use std::ops::Range;
 ///
 /// Nothing borrows it whole. If something did, all parts would be kept in memory instead of
 /// registers.
-pub(super) struct LockedKey<'g> {
+pub(crate) struct LockedKey<'g> {
     /// The leaf of the key, locked.
-    pub(super) leaf: LockedHashLeaf<'g>,
+    pub(crate) leaf: LockedHashLeaf<'g>,
     /// The key's home in the leaf.
     pub(super) home: Home<'g>,
     /// The leaf's contention counter, which already includes this write.
@@ -47,9 +47,9 @@ pub(super) struct LockedKey<'g> {
 
 /// The locked leaf of a key, and the key's entry in it, after step 2. `H` is a [`Hit`], or an
 /// `Option` of one if the key may be absent.
-pub(super) struct Found<'g, H> {
-    pub(super) locked: LockedKey<'g>,
-    pub(super) hit: H,
+pub(crate) struct Found<'g, H> {
+    pub(crate) locked: LockedKey<'g>,
+    pub(crate) hit: H,
 }
 
 impl<R: KeyRule> HashOrder<R> {
@@ -102,7 +102,7 @@ impl<R: KeyRule> HashOrder<R> {
     /// Steps 1 and 2: locks the leaf of a key, and finds the key's entry. Prefetches the marks, if
     /// `MARKED` is set.
     #[inline(always)]
-    pub(super) fn find_locked<'g, const MARKED: bool>(
+    pub(crate) fn find_locked<'g, const MARKED: bool>(
         &self,
         guard: &'g Guard,
         key: Key<'_>,
@@ -163,7 +163,7 @@ impl<R: KeyRule> HashOrder<R> {
     /// # Errors
     /// See `find_unlocked`.
     #[inline(always)]
-    pub(super) fn find_present<'g>(
+    pub(crate) fn find_present<'g>(
         &self,
         guard: &'g Guard,
         key: Key<'_>,
@@ -177,7 +177,7 @@ impl<R: KeyRule> HashOrder<R> {
     /// # Errors
     /// See `find_unlocked`.
     #[inline(always)]
-    pub(super) fn find_absent<'g>(
+    pub(crate) fn find_absent<'g>(
         &self,
         guard: &'g Guard,
         key: Key<'_>,
@@ -203,11 +203,7 @@ impl<R: KeyRule> HashOrder<R> {
         let old = hit.map(|hit| locked.leaf.value(hit));
         let change = f(old, scratch, &mut mark.now);
         match (change, hit) {
-            (Change::Keep, _) | (Change::Remove | Change::Splice(_), None) => return false,
-            (Change::Remove, Some(hit)) => {
-                self.remove_hit(guard, key.hash, locked, hit);
-                return true;
-            }
+            (Change::Splice(_), None) => return false,
             (Change::Splice(part), Some(hit)) => match part.range() {
                 // (3) The bytes of the value after the part stay where they are.
                 at if !hit.outside && locked.leaf.replace_part(hit, at.clone(), scratch) => {
@@ -232,13 +228,37 @@ impl<R: KeyRule> HashOrder<R> {
                 }
                 _ => change.complete_value(Some(locked.leaf.value(hit)), scratch),
             },
-            (Change::Put, _) => {}
+            _ => {}
         }
-        let new = mark.of_new::<MARKED>(hit.is_none());
+        let found = Found { locked, hit };
+        self.change_whole::<MARKED>(guard, key, found, change, scratch, mark)
+    }
+
+    /// Makes a change of an entry as a whole, which was decided under the lock: `new` is its new
+    /// value, if it gets one. Returns whether there was anything to change.
+    #[inline(always)]
+    pub(crate) fn change_whole<const MARKED: bool>(
+        &self,
+        guard: &Guard,
+        key: Key<'_>,
+        Found { mut locked, hit }: Found<'_, Option<&Hit<'_>>>,
+        change: Change,
+        new: &[u8],
+        mark: Mark,
+    ) -> bool {
+        match (change, hit) {
+            (Change::Keep, _) | (Change::Remove, None) => return false,
+            (Change::Remove, Some(hit)) => {
+                self.remove_hit(guard, key.hash, locked, hit);
+                return true;
+            }
+            (Change::Put | Change::Splice(_), _) => {}
+        }
+        let mark_of_new = mark.of_new::<MARKED>(hit.is_none());
         mark.set::<MARKED, _>(hit, |hit, mark| {
             locked.leaf.set_mark(hit.bucket, hit.slot, mark)
         });
-        self.store(guard, key, locked, hit, scratch, new);
+        self.store(guard, key, locked, hit, new, mark_of_new);
         true
     }
 

@@ -124,6 +124,16 @@ pub trait Multi: Container {
         });
     }
 
+    /// Like `update`, but `f` is only called if there are no objects under `key`. If the index can
+    /// tell without a lock that there are some, it takes none.
+    fn update_absent(&self, guard: &Guard, key: Key<'_>, f: &mut dyn FnMut(&mut dyn Objects)) {
+        self.update(guard, key, &mut |objects| {
+            if objects.is_empty() {
+                f(objects);
+            }
+        });
+    }
+
     /// Like `Unique::scan`, for single entries: it may see only a part of the changes of an update.
     /// `Batch::resume` may be between two values of one key.
     fn scan<'g>(

@@ -8,7 +8,7 @@
 //! | `put_one`, `remove_one` | set, ordered_set | one entry, in a way that is known beforehand |
 //! | `change_one` | set, ordered_set | one entry, in a way that depends on its value |
 //! | `remove_scanned` | all | entries that a scan has read, if their leaf hasn't changed since |
-//! | `change_many`, `change_present` | bag, duplicate_bag | the objects of one key |
+//! | `change_many`, `change_present`, `change_absent` | bag, duplicate_bag | the objects of one key |
 //!
 //! # Steps
 //!
@@ -126,9 +126,10 @@ impl OldHandles {
     }
 
     /// Wraps a predicate: adds the handles of the values that it picks.
+    #[inline]
     fn noting<'a>(
         &'a mut self,
-        picks: &'a mut dyn FnMut(&[u8]) -> bool,
+        mut picks: impl FnMut(&[u8]) -> bool + 'a,
     ) -> impl FnMut(&[u8]) -> bool + 'a {
         move |value| {
             // The handles of a value that goes are released when no reader is left.
@@ -447,83 +448,73 @@ impl EngineTable {
 
     /// Changes the objects under one key of a bag or duplicate_bag as `f` decides. `f` is called
     /// under the lock, and may be called again after `Stale`.
+    #[inline]
     pub(crate) fn change_many(
         &self,
         op: &Operation<'_>,
         ix: &dyn Multi,
         key: Key<'_>,
-        f: &mut dyn FnMut(&mut ValueList<'_>) -> Result<(), Error>,
+        f: impl FnMut(&mut ValueList<'_>) -> Result<(), Error>,
     ) -> Result<Written, Error> {
         self.change_objects(op, key, f, |change| ix.update(op.guard, key, change))
     }
 
     /// Like `change_many`, but `f` is only called if there are objects under the key. An absent key
     /// isn't locked (see `remove_one`).
+    #[inline]
     pub(crate) fn change_present(
         &self,
         op: &Operation<'_>,
         ix: &dyn Multi,
         key: Key<'_>,
-        f: &mut dyn FnMut(&mut ValueList<'_>) -> Result<(), Error>,
+        f: impl FnMut(&mut ValueList<'_>) -> Result<(), Error>,
     ) -> Result<Written, Error> {
         self.change_objects(op, key, f, |change| {
             ix.update_present(op.guard, key, change)
         })
     }
 
-    /// `change_many` or `change_present`: `update` makes a change under the key.
+    /// Like `change_many`, but `f` is only called if there are no objects under the key. A key that
+    /// is there isn't locked (see `Put::New`).
     #[inline]
+    pub(crate) fn change_absent(
+        &self,
+        op: &Operation<'_>,
+        ix: &dyn Multi,
+        key: Key<'_>,
+        f: impl FnMut(&mut ValueList<'_>) -> Result<(), Error>,
+    ) -> Result<Written, Error> {
+        self.change_objects(op, key, f, |change| ix.update_absent(op.guard, key, change))
+    }
+
+    /// `change_many`, `change_present` or `change_absent`: `update` makes a change under the key.
+    #[inline(always)]
     fn change_objects(
         &self,
         op: &Operation<'_>,
         key: Key<'_>,
-        f: &mut dyn FnMut(&mut ValueList<'_>) -> Result<(), Error>,
+        f: impl FnMut(&mut ValueList<'_>) -> Result<(), Error>,
         update: impl FnOnce(&mut dyn FnMut(&mut dyn Objects)),
     ) -> Result<Written, Error> {
-        let mut outcome = Ok(Written::Done);
-        let mut old_handles = OldHandles::default();
-        let (mut delta, mut is_locked) = (0, false);
-        update(&mut |objects| {
-            is_locked = true;
-            // (1) The lock is that of the leaf, or of the stripe if the key has many objects.
-            // Readers only wait for a stripe whose version is odd, which `begin_change` makes it.
-            // This comes before the state word is loaded. So a thread that exchanges the word after
-            // our load, and then reads the key, waits for this change.
-            objects.begin_change();
-            if !self.revalidate(op) {
-                outcome = Ok(Written::Stale);
-                return;
-            }
-            let mut values = ValueList {
-                objects,
-                old_handles: &mut old_handles,
-                delta: 0,
-                place: (self, op, key),
-                refused: None,
-            };
-            if let Err(error) = f(&mut values) {
-                outcome = Err(error);
-            } else if let Some(refused) = values.refused {
-                outcome = Ok(refused);
-            }
-            delta = values.delta;
-            // (3) Remember the key if its last object was removed. The lock is still held.
-            if delta < 0 && objects.is_empty() {
-                self.note_removal(key);
-            }
-        });
-        // An absent key that isn't to be changed.
-        if !is_locked {
-            return outcome;
+        let mut change = ObjectsChange {
+            place: (self, op, key),
+            f,
+            outcome: Ok(Written::Done),
+            is_locked: false,
+            effects: Effects::default(),
+        };
+        update(&mut |objects| change.make(objects));
+        // Without a lock, there was nothing to change.
+        if change.is_locked {
+            // (4) The lock is released.
+            op.store.count().add(change.effects.delta);
+            change.effects.old_handles.release(op);
+            // Scans of a bag wait for no lock. A reader may have armed the change stamp after
+            // `revalidate` and read before the change. So count the change once more.
+            fence_after_lock();
+            self.changes.note();
         }
-        // (4) The lock is released.
-        op.store.count().add(delta);
-        old_handles.release(op);
-        // Scans of a bag wait for no lock. A reader may have armed the change stamp after
-        // `revalidate` and read before the change. So count the change once more.
-        fence_after_lock();
-        self.changes.note();
-        outcome
+        change.outcome
     }
 
     /// Step 3: remembers a key that is about to be removed, if the table is fixed. Called under the
@@ -646,23 +637,71 @@ impl EngineTable {
     }
 }
 
-/// The objects under one key, with the bookkeeping of changes.
-pub(crate) struct ValueList<'o> {
-    objects: &'o mut dyn Objects,
-    old_handles: &'o mut OldHandles,
+/// A change of the objects of a key, which is decided under the lock. The index gets a closure that
+/// refers to this alone (see `EntryChange`).
+struct ObjectsChange<'d, F> {
+    place: (&'d EngineTable, &'d Operation<'d>, Key<'d>),
+    f: F,
+    outcome: Result<Written, Error>,
+    is_locked: bool,
+    effects: Effects,
+}
+
+/// What a change of a key's objects brings about.
+#[derive(Default)]
+struct Effects {
+    old_handles: OldHandles,
+    /// By how much the number of objects changes.
     delta: i64,
-    place: (&'o EngineTable, &'o Operation<'o>, Key<'o>),
     /// Why a change was not made.
     refused: Option<Written>,
 }
 
-impl ValueList<'_> {
-    /// Whether there are no objects.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.objects.is_empty()
+impl<F> ObjectsChange<'_, F>
+where
+    F: FnMut(&mut ValueList<'_>) -> Result<(), Error>,
+{
+    /// (1) to (3) Makes the change.
+    #[inline(always)]
+    fn make(&mut self, objects: &mut dyn Objects) {
+        let (table, op, key) = self.place;
+        self.is_locked = true;
+        // (1) The lock is that of the leaf, or of the stripe if the key has many objects. Readers
+        // only wait for a stripe whose version is odd, which `begin_change` makes it. This comes
+        // before the state word is loaded. So a thread that exchanges the word after our load, and
+        // then reads the key, waits for this change.
+        objects.begin_change();
+        if !table.revalidate(op) {
+            self.outcome = Ok(Written::Stale);
+            return;
+        }
+        let mut values = ValueList {
+            objects,
+            effects: &mut self.effects,
+            place: self.place,
+        };
+        if let Err(error) = (self.f)(&mut values) {
+            self.outcome = Err(error);
+        } else if let Some(refused) = self.effects.refused.take() {
+            self.outcome = Ok(refused);
+        }
+        // (3) Remember the key if its last object was removed. The lock is still held.
+        if self.effects.delta < 0 && table.fixation.is_fixed() && objects.is_empty() {
+            table.note_removal(key);
+        }
     }
+}
 
+/// The objects under one key, with the bookkeeping of changes.
+pub(crate) struct ValueList<'o> {
+    objects: &'o mut dyn Objects,
+    effects: &'o mut Effects,
+    place: (&'o EngineTable, &'o Operation<'o>, Key<'o>),
+}
+
+impl ValueList<'_> {
     /// Whether an object is equal to `value` by `same`.
+    #[inline]
     pub(crate) fn find(&self, value: &[u8], same: &mut dyn FnMut(&[u8]) -> bool) -> bool {
         self.objects.find(value, same)
     }
@@ -678,57 +717,61 @@ impl ValueList<'_> {
     }
 
     /// Adds an object, if there is room. Otherwise the change is refused.
+    #[inline(always)]
     pub(crate) fn push(&mut self, value: &[u8]) {
         let (table, op, key) = self.place;
         // Refused once, refused for the rest: the caller repeats the whole change, or fails.
         if op.store.may_refuse() {
-            if self.refused.is_none() {
-                self.refused = check_room_and_claim(table, op, key, None, value, None);
+            let refused = &mut self.effects.refused;
+            if refused.is_none() {
+                *refused = check_room_and_claim(table, op, key, None, value, None);
             }
-            if self.refused.is_some() {
+            if refused.is_some() {
                 return;
             }
         }
         // (2) Retain the handles before the object can be seen.
         raw::retain_value(value);
         self.objects.push(value);
-        self.delta += 1;
+        self.effects.delta += 1;
     }
 
     /// Removes the objects that `f` picks, and returns their number.
-    pub(crate) fn remove_if(&mut self, f: &mut dyn FnMut(&[u8]) -> bool) -> usize {
-        let removed = self.objects.remove_if(&mut self.old_handles.noting(f));
-        self.delta -= removed as i64;
+    #[inline]
+    pub(crate) fn remove_if(&mut self, f: impl FnMut(&[u8]) -> bool) -> usize {
+        let removed = (self.objects).remove_if(&mut self.effects.old_handles.noting(f));
+        self.effects.delta -= removed as i64;
         removed
     }
 
     /// Removes all objects, and calls `f` with each, in order of arrival. Returns their number.
-    pub(crate) fn remove_all(&mut self, f: &mut dyn FnMut(&[u8])) -> usize {
-        let old_handles = &mut *self.old_handles;
+    #[inline]
+    pub(crate) fn remove_all(&mut self, mut f: impl FnMut(&[u8])) -> usize {
+        let old_handles = &mut self.effects.old_handles;
         // The handles are noted before `f` sees the value, which the index then frees.
         let removed = self.objects.remove_all(&mut |value| {
             old_handles.note(value);
             f(value);
         });
-        self.delta -= removed as i64;
+        self.effects.delta -= removed as i64;
         removed
     }
 
     /// Removes the objects that are equal to `value` by `same`, and returns their number.
+    #[inline]
     pub(crate) fn remove_same(
         &mut self,
         value: &[u8],
-        same: &mut dyn FnMut(&[u8]) -> bool,
+        mut same: impl FnMut(&[u8]) -> bool,
     ) -> usize {
         // A layer that keeps versions takes the call for a change, and so does a view.
         let (_, op, _) = self.place;
-        if !op.store.is_bare() && !self.objects.find(value, same) {
+        if !op.store.is_bare() && !self.objects.find(value, &mut same) {
             return 0;
         }
-        let removed = self
-            .objects
-            .remove_same(value, &mut self.old_handles.noting(same));
-        self.delta -= removed as i64;
+        let old_handles = &mut self.effects.old_handles;
+        let removed = (self.objects).remove_same(value, &mut old_handles.noting(same));
+        self.effects.delta -= removed as i64;
         removed
     }
 
@@ -744,13 +787,13 @@ impl ValueList<'_> {
             let made = each
                 .try_for_each(|(_, old, new)| claimed.claim(op.guard, key.bytes, Some(old), new));
             if let Err(why) = claimed.keep_if(op.guard, made, || table.revalidate(op)) {
-                self.refused = Some(why.into());
+                self.effects.refused = Some(why.into());
                 return;
             }
         }
         for &(_, old, new) in changes {
             raw::retain_value(new);
-            self.old_handles.note(old);
+            self.effects.old_handles.note(old);
         }
         self.objects.replace_each(changes);
     }

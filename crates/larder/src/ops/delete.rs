@@ -136,7 +136,7 @@ impl EngineTable {
             true
         };
         self.delete_under(guard, key, &mut each, |values, each| {
-            values.remove_all(&mut |value| {
+            values.remove_all(|value| {
                 each(value);
             })
         })
@@ -161,7 +161,7 @@ impl EngineTable {
                     removed = usize::from(was == Previous::Present);
                     written
                 }
-                TableIndex::Multi(ix) => self.change_present(op, &**ix, key, &mut |values| {
+                TableIndex::Multi(ix) => self.change_present(op, &**ix, key, |values| {
                     // The callback runs under the entry's lock, so all objects go at one instant.
                     removed = remove(values, goes);
                     Ok(())

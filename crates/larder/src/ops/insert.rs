@@ -113,11 +113,9 @@ impl EngineTable {
                 }
                 // All objects of a key are under one lock, so the check and the insert are one
                 // step.
-                TableIndex::Multi(ix) => self.change_many(op, &**ix, key, &mut |values| {
-                    inserted = values.is_empty();
-                    if inserted {
-                        values.push(object.value());
-                    }
+                TableIndex::Multi(ix) => self.change_absent(op, &**ix, key, |values| {
+                    values.push(object.value());
+                    inserted = true;
                     Ok(())
                 })?,
             };
@@ -150,7 +148,7 @@ impl EngineTable {
                 // In a bag, compare the new object with the others under their lock. So two threads
                 // never insert two equal ones.
                 let dedupe = self.kind() == TableKind::Bag;
-                self.change_many(op, &**ix, key, &mut |values| {
+                self.change_many(op, &**ix, key, |values| {
                     if !dedupe
                         || !values.find(value, &mut |other| self.same(key.bytes, value, other))
                     {

@@ -598,10 +598,10 @@ impl Matched<'_> {
                 removed = u64::from(was == Previous::Present);
                 written
             }
-            TableIndex::Multi(ix) => table.change_present(op, &**ix, key, &mut |values| {
+            TableIndex::Multi(ix) => table.change_present(op, &**ix, key, |values| {
                 // A repeated attempt begins with nothing taken.
                 taken.clear();
-                removed = values.remove_if(&mut |value| {
+                removed = values.remove_if(|value| {
                     let is_picked = self.matches_value(table, value, takes);
                     if is_picked && takes {
                         taken.push(value);
@@ -666,7 +666,7 @@ impl Matched<'_> {
                     Ok(Change::Put.into())
                 })?
             }
-            TableIndex::Multi(ix) => table.change_present(op, &**ix, key, &mut |values| {
+            TableIndex::Multi(ix) => table.change_present(op, &**ix, key, |values| {
                 count = self.replace_all(table, values)?;
                 Ok(())
             })?,

@@ -308,7 +308,7 @@ impl EngineTransaction {
                     table.remove_one(&op, &**ix, key, |_| true);
                 }
                 (TableIndex::Multi(ix), value) => {
-                    table.change_many(&op, &**ix, key, &mut |values| {
+                    table.change_many(&op, &**ix, key, |values| {
                         apply_to_bag(value, values);
                         Ok(())
                     })?;
@@ -356,7 +356,7 @@ fn apply_to_bag(record: Override<'_>, values: &mut ValueList<'_>) {
     };
     let mut each = stays.iter();
     if stays.contains(&false) {
-        values.remove_if(&mut |_| each.next() == Some(&false));
+        values.remove_if(|_| each.next() == Some(&false));
     }
     for (_, value) in rest {
         values.push(value);
