@@ -43,6 +43,9 @@ pub enum Class {
     Plain,
     /// Any term.
     Other,
+    /// A part of a head that contains a map, but no variable and no `'_'`. It matches more terms
+    /// than itself.
+    Closed,
 }
 
 /// The length of the longest binary of the class `Plain`, in bytes. Such a short binary has only

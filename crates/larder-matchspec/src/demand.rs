@@ -82,6 +82,8 @@ pub(crate) enum PrefixPiece {
     Written(Span),
     /// The order key of a constant.
     Constant(Constant),
+    /// That of a closed pattern, up to its first map. It is the last piece.
+    Closed(Constant),
 }
 
 /// What follows a prefix.
@@ -360,6 +362,10 @@ impl DemandAnalysis<'_> {
                 out.push(PrefixPiece::Constant(self.source.constant(at)));
                 continue;
             }
+            if let Some(pattern) = self.source.closed_argument(at) {
+                out.push(PrefixPiece::Closed(pattern));
+                return Stop::Unknown;
+            }
             // A term that contains variables: writes its head and leaves its parts to the stack.
             let first = parts.len();
             let places = self.source.each(at);
@@ -422,7 +428,7 @@ fn equal_to(slot: u32, equalities: &Equalities) -> Option<Constant> {
 
 /// Writes what precedes each element in the order key of a list: the order key of a list of one
 /// element without that of the element.
-fn push_cons(out: &mut Vec<u8>) {
+pub(crate) fn push_cons(out: &mut Vec<u8>) {
     let (mut with, mut element) = (Vec::new(), Vec::new());
     order_key::list_prefix(&[raw::whole(NIL)], &mut with);
     order_key::encode(raw::whole(NIL), &mut element);

@@ -42,6 +42,8 @@ pub(crate) enum Step {
     Eq(Constant),
     /// The term is identical to a constant that may have several encodings.
     EqTerm(Constant),
+    /// The closed pattern, which is an argument, matches the term.
+    Closed(Constant),
     /// Opens a tuple of this number of elements. The steps of the elements follow.
     Tuple(u32),
     /// Opens a proper list of this number of elements. The steps of the elements follow.
@@ -336,7 +338,8 @@ impl Walk<'_, '_> {
             });
             return;
         }
-        if let Some(step) = self.loose(at) {
+        let closed = self.source.closed_argument(at).map(Step::Closed);
+        if let Some(step) = closed.or_else(|| self.loose(at)) {
             self.steps.push(step);
             return;
         }

@@ -64,6 +64,7 @@
 
 mod body;
 mod clause;
+mod closed;
 mod code;
 mod compare;
 mod constant;
@@ -112,5 +113,5 @@ pub use outcome::{Context, Known, Outcome, PatternResult, Shown};
 pub use parameters::{Prepared, Unbound, Value, Values, WrongCount};
 pub use plan::Plan;
 pub use program::{compile_pattern, Program};
-pub use template::{ArgumentTerms, Template, TermShape, Terms};
+pub use template::{ArgumentTerms, MapPairs, Template, TermShape, Terms};
 pub use value::Scratch;

@@ -22,6 +22,7 @@
 
 use crate::{
     clause::Clause,
+    closed,
     code::Code,
     constant::{Constant, Constants},
     demand::{key_place, Demand, Demands, Fact, Facts, PrefixPiece, Stop},
@@ -339,7 +340,6 @@ impl<'p> Analysis<'p> {
     /// Step 2: the range of the order keys that begin with the demanded prefix.
     fn prefix_range(&self, facts: &[Fact]) -> (KeyBound, KeyBound) {
         let demand = self.demand;
-        // An empty prefix that ends at something unknown admits every key.
         if demand.prefix.is_empty() && demand.stop == Stop::Unknown {
             return (Bound::Unbounded, Bound::Unbounded);
         }
@@ -352,6 +352,9 @@ impl<'p> Analysis<'p> {
                 }
                 PrefixPiece::Constant(constant) => {
                     order_key::encode(self.term(constant), &mut prefix)
+                }
+                PrefixPiece::Closed(pattern) => {
+                    closed::push_prefix(self.constants.get(pattern), &mut prefix);
                 }
             }
         }

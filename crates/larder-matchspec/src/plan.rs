@@ -13,10 +13,8 @@ use crate::{
     key_bounds::{self, KeyBound},
     limits::{self, DemandingClause, Expression, KeyAccess, Limit, Subject},
     program::Program,
-    wire,
 };
 use larder_term::{order_key, Term, TermRef};
-use std::cmp::Ordering;
 use std::ops::{Bound, RangeBounds};
 
 /// Where to look for objects that a program matches.
@@ -24,7 +22,7 @@ use std::ops::{Bound, RangeBounds};
 pub enum Plan {
     /// Nowhere: no object matches.
     Nothing,
-    /// Under these keys, which are distinct. For an ordered table they are in ascending order.
+    /// Under these keys, of which several may be the same key of the table. There is at least one.
     Keys(Vec<Term>),
     /// In a range of order keys, which only ordered tables have. At least one end is bounded, and
     /// the range is not empty.
@@ -186,7 +184,7 @@ impl Program {
         }
         match (range, access) {
             (None, _) if keys.is_empty() => Plan::Nothing,
-            (None, _) => Plan::Keys(distinct(keys, access)),
+            (None, _) => Plan::Keys(keys),
             // A table without an order can't scan a range.
             (Some(_), KeyAccess::Hash) => Plan::AllKeys,
             // Some clauses have keys, others a range: extend the range to the keys.
@@ -205,33 +203,6 @@ impl Program {
         }
     }
 }
-
-/// Sorts the keys, and removes duplicates.
-fn distinct(mut keys: Vec<Term>, access: KeyAccess) -> Vec<Term> {
-    let (compare, equal): (Compare, Equal) = match access {
-        // Equal keys are one key of an ordered_set.
-        KeyAccess::Ordered => (
-            |a, b| a.as_ref().cmp_term(b.as_ref()),
-            |a, b| a.as_ref().eq_term(b.as_ref()),
-        ),
-        // Integers and atoms are identical if and only if their bytes are equal.
-        KeyAccess::Hash if keys.iter().all(|key| wire::is_integer_or_atom(key.bytes())) => (
-            |a, b| a.bytes().cmp(b.bytes()),
-            |a, b| a.bytes() == b.bytes(),
-        ),
-        KeyAccess::Hash => (
-            |a, b| a.as_ref().cmp_exact(b.as_ref()),
-            |a, b| a.as_ref().identical(b.as_ref()),
-        ),
-    };
-    keys.sort_by(compare);
-    keys.dedup_by(|a, b| equal(a, b));
-    keys
-}
-
-// Pointers to functions, so that the sort is compiled once for all orders.
-type Compare = fn(&Term, &Term) -> Ordering;
-type Equal = fn(&Term, &Term) -> bool;
 
 #[cfg(test)]
 mod tests {

@@ -12,7 +12,8 @@
 //! ```
 //!
 //! A term without a loose part in it is *ground*: it matches exactly the terms that are identical
-//! to it. The hole of an argument is ground, but a compound term that contains one isn't.
+//! to it. The hole of an argument is ground, unless the argument is a closed pattern (`closed`). A
+//! compound term that contains a hole isn't.
 
 use crate::{
     constant::{Class, Constant, Span},
@@ -116,6 +117,18 @@ impl<'a> Source<'a> {
         let found = self.holes.partition_point(|hole| (hole.at as usize) < at);
         let hole = self.holes.get(found)?;
         (hole.at as usize == at).then_some((found as u32, hole.class))
+    }
+
+    /// The closed pattern at `at`, if there is an argument that is one.
+    pub(crate) fn closed_argument(&self, at: usize) -> Option<Constant> {
+        // A hole has the bytes of `[]`.
+        if self.bytes[at] != tags::NIL {
+            return None;
+        }
+        match self.argument(at) {
+            Some((index, Class::Closed)) => Some(Constant::Argument(index)),
+            _ => None,
+        }
     }
 
     /// The constant at `at`.
@@ -229,14 +242,17 @@ impl<'a> Source<'a> {
         inside.take_while(move |&offset| offset < end)
     }
 
-    /// Whether the term at `at` is an argument, or contains no variable, no `'_'`, no map and no
-    /// argument.
+    /// Whether the term at `at` contains no variable, no `'_'`, no map and no argument, or is an
+    /// argument that isn't a closed pattern.
     pub(crate) fn is_ground(&self, at: usize) -> bool {
         let run = &self.bytes[at..];
-        // A leaf is ground unless it is a variable or `'_'`.
+        // A leaf is ground unless it is a variable, `'_'`, or the hole of a closed pattern.
         match run[0] {
             tags::TUPLE | tags::LIST | tags::ILIST | tags::MAP | tags::TREE_MAP => {}
-            _ => return !wire::atom(run).is_some_and(wire::is_loose),
+            _ => {
+                return !wire::atom(run).is_some_and(wire::is_loose)
+                    && self.closed_argument(at).is_none()
+            }
         }
         let end = self.end(at);
         // A container is ground if no hole and no loose part lies in it.

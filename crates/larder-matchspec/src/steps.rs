@@ -1,6 +1,7 @@
 //! Matching a head against a row, step by step (see `head`).
 
 use crate::{
+    closed,
     head::{CompiledHead, HeadForm, Step},
     machine::Machine,
     map_search::{MapKey, UnorderedMap, LARGEST_IN_ORDER},
@@ -91,6 +92,7 @@ impl<'a> Machine<'a, '_> {
                 self.frames.push((n.checked_sub(count as usize)?, proper));
                 Some(&run[at..])
             }
+            Step::Closed(pattern) => closed::strip(run, self.constants.get(pattern)),
             Step::RestSkip => self.rest(run).map(|(_, left)| left),
             Step::RestBind(slot) => {
                 let (value, left) = self.rest(run)?;
@@ -142,7 +144,7 @@ impl<'a> Machine<'a, '_> {
                 if !in_order {
                     self.maps.pop();
                 }
-                Some(skip_terms(run, 2 * left))
+                Some(wire::skip_terms(run, 2 * left))
             }
             _ => None,
         }
@@ -152,7 +154,7 @@ impl<'a> Machine<'a, '_> {
     fn rest(&mut self, run: &'a [u8]) -> Option<(Val<'a>, &'a [u8])> {
         let (count, proper) = self.frames.pop()?;
         // The rest of the list is a run of its own, which needs no copy.
-        let left = skip_terms(run, count + usize::from(!proper));
+        let left = wire::skip_terms(run, count + usize::from(!proper));
         let body = &run[..run.len() - left.len()];
         // Without elements, the rest is `[]`, or the tail of an improper list.
         let value = match (count, proper) {
@@ -171,12 +173,4 @@ impl<'a> Machine<'a, '_> {
         let bound = self.variable(slot as usize);
         self.identical(bound, value)
     }
-}
-
-fn skip_terms(run: &[u8], n: usize) -> &[u8] {
-    let mut left = run;
-    for _ in 0..n {
-        left = wire::split(left).1;
-    }
-    left
 }

@@ -11,7 +11,8 @@
 //!
 //! Which constants are arguments depends on the text of the specification alone:
 //!
-//! 1. In a head: each maximal part of an element that has no variable, no `'_'` and no map.
+//! 1. In a head: each maximal part of an element that has no variable and no `'_'`. If it has a
+//!    map, its class is `Closed`. Of a map with a variable, only values are such parts.
 //! 2. In a guard or a body: the X of `{const,X}`, a list without variables, and a term that is no
 //!    atom, if it is an operand of a comparison or of arithmetic, an element of a term that is
 //!    built, or the whole expression. Other functions keep their constants: the 2 in
@@ -19,8 +20,8 @@
 //!    which are computed once.
 //! 3. Atoms of a guard or a body, and `[]`, are never arguments.
 //!
-//! If a specification can't be split so (because it is deeply nested, has a map with handles, or
-//! isn't a valid specification), it is its own template, without arguments.
+//! If a specification can't be split so (because it is deeply nested, has handles in a map that
+//! stays, or isn't a valid specification), it is its own template, without arguments.
 //!
 //! A template is read directly off a host's terms ([`Terms`]), or off the bytes of a specification.
 //!
@@ -35,11 +36,12 @@
 //!                        tuple 2 │ ? '$1'                   a variable: the outer tuple stays
 //! ```
 //!
-//! The same is done with a call of constants, which is read again as it is, and with an element of
-//! a head that has a map, which stays in the template as a whole.
+//! The same is done with a call of constants, which is read again as it is. Of a map in a head it is
+//! found out first whether it has variables, since its keys are no parts of patterns.
 
 use crate::{
     constant::{Arguments, Class, LONGEST_PLAIN},
+    map_search::LARGEST_IN_ORDER,
     raw,
     wire::{self, Head, Short},
 };
@@ -77,10 +79,16 @@ pub trait Terms {
     /// The elements of a tuple.
     fn elements(&self, tuple: Self::Term) -> impl Iterator<Item = Self::Term>;
 
+    /// The pairs of a map, in the order of the encoding. `None` if they can't be read.
+    fn pairs(&self, map: Self::Term) -> Option<MapPairs<Self::Term>>;
+
     /// Appends the encoding of a term. Returns `false` if the term can't be encoded or has handles;
     /// arbitrary bytes may have been appended then.
     fn write(&self, term: Self::Term, out: &mut Vec<u8>) -> bool;
 }
+
+/// The keys and values of a map.
+pub type MapPairs<T> = SmallVec<[(T, T); 8]>;
 
 /// A hole of a template, for an argument.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -105,24 +113,20 @@ pub type ArgumentTerms<T> = SmallVec<[T; 4]>;
 struct Whole;
 
 /// What a part of a pattern contains.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum TemplatePart {
     /// No variable, no `'_'`, no map.
     Ground,
-    /// A variable or `'_'`, but no map.
+    /// A map, but no variable and no `'_'`.
+    Closed,
+    /// A variable or `'_'`, or a map that isn't read.
     Loose,
-    /// A map.
-    Map,
 }
 
 impl TemplatePart {
     /// What a term contains that has both as parts.
     fn with(self, other: TemplatePart) -> TemplatePart {
-        match (self, other) {
-            (TemplatePart::Map, _) | (_, TemplatePart::Map) => TemplatePart::Map,
-            (TemplatePart::Ground, TemplatePart::Ground) => TemplatePart::Ground,
-            _ => TemplatePart::Loose,
-        }
+        self.max(other)
     }
 }
 
@@ -227,7 +231,7 @@ impl Template {
         // Holes of other classes have other code.
         let holes = self.holes.iter();
         let hash = holes.fold(hash, |hash, hole| {
-            mix(hash, u64::from(hole.at) << 2 | hole.class as u64)
+            mix(hash, u64::from(hole.at) << 3 | hole.class as u64)
         });
         // The low bits are mixed least, and callers take an index from the lowest ones.
         hash >> 7
@@ -395,13 +399,7 @@ impl<T: Terms> TemplateReader<'_, T> {
             TermShape::Tuple(arity) => {
                 wire::push_head(&mut self.template.bytes, tags::TUPLE, arity);
                 for element in self.terms.elements(head) {
-                    let checkpoint = self.checkpoint();
-                    // Whether a map in a pattern is ground depends on its keys. An element with a
-                    // map stays in the template as a whole.
-                    if self.pattern(element, DEPTH)? == TemplatePart::Map {
-                        self.rewind(checkpoint);
-                        self.whole(element)?;
-                    }
+                    self.pattern(element, DEPTH)?;
                 }
             }
             _ => return Err(Whole),
@@ -409,12 +407,12 @@ impl<T: Terms> TemplateReader<'_, T> {
         Ok(())
     }
 
-    /// Reads a part of a head. If it is ground, it becomes one hole.
+    /// Reads a part of a head. If it has no variable, it becomes one hole.
     fn pattern(&mut self, term: T::Term, depth: u32) -> Result<TemplatePart, Whole> {
         let Some(depth) = depth.checked_sub(1) else {
             return Err(Whole);
         };
-        // A ground container is taken back to here.
+        // A container without variables is taken back to here.
         let checkpoint = self.checkpoint();
         let part = match self.terms.shape(term) {
             TermShape::Tuple(arity) => self.pattern_tuple(term, arity, depth)?,
@@ -436,14 +434,81 @@ impl<T: Terms> TemplateReader<'_, T> {
                 self.template.bytes.push(tags::NIL);
                 return Ok(TemplatePart::Ground);
             }
-            TermShape::Map => return Ok(TemplatePart::Map),
+            TermShape::Map => self.pattern_map(term, depth)?,
         };
-        // All parts are ground: replace their holes by one for the whole.
-        if part == TemplatePart::Ground {
-            self.rewind(checkpoint);
-            self.hole(Class::Other, term);
-        }
+        // No part has a variable: replace their holes by one for the whole.
+        let class = match part {
+            TemplatePart::Ground => Class::Other,
+            TemplatePart::Closed => Class::Closed,
+            TemplatePart::Loose => return Ok(part),
+        };
+        self.rewind(checkpoint);
+        self.hole(class, term);
         Ok(part)
+    }
+
+    /// Reads a map in a head. Nothing is read of one without variables.
+    #[inline(never)]
+    fn pattern_map(&mut self, map: T::Term, depth: u32) -> Result<TemplatePart, Whole> {
+        let pairs = match self.terms.pairs(map) {
+            Some(pairs) if self.are_closed(&pairs, depth)? => return Ok(TemplatePart::Closed),
+            // The head of a large map has more than the number of pairs.
+            Some(pairs) if pairs.len() <= LARGEST_IN_ORDER => pairs,
+            _ => {
+                self.whole(map)?;
+                return Ok(TemplatePart::Loose);
+            }
+        };
+        wire::push_head(&mut self.template.bytes, tags::MAP, pairs.len());
+        for (key, value) in pairs {
+            // A key isn't a pattern. Where it belongs among the keys must be known.
+            match self.terms.shape(key) {
+                TermShape::Atom(atom) => self.atom(atom),
+                _ => self.whole(key)?,
+            }
+            self.pattern(value, depth)?;
+        }
+        Ok(TemplatePart::Loose)
+    }
+
+    /// Whether none of these pairs has a variable or `'_'`.
+    fn are_closed(&self, pairs: &[(T::Term, T::Term)], depth: u32) -> Result<bool, Whole> {
+        for &(key, value) in pairs {
+            if !(self.is_closed(key, depth)? && self.is_closed(value, depth)?) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Whether a term has no variable and no `'_'`, as far as can be read.
+    fn is_closed(&self, term: T::Term, depth: u32) -> Result<bool, Whole> {
+        let depth = depth.checked_sub(1).ok_or(Whole)?;
+        match self.terms.shape(term) {
+            TermShape::Atom(atom) => Ok(!wire::is_loose(atom)),
+            TermShape::Nil | TermShape::Leaf(_) => Ok(true),
+            TermShape::Map => match self.terms.pairs(term) {
+                Some(pairs) => self.are_closed(&pairs, depth),
+                None => Ok(false),
+            },
+            TermShape::Tuple(_) => {
+                for element in self.terms.elements(term) {
+                    if !self.is_closed(element, depth)? {
+                        return Ok(false);
+                    }
+                }
+                Ok(true)
+            }
+            TermShape::Cell(mut head, mut rest) => loop {
+                if !self.is_closed(head, depth)? {
+                    return Ok(false);
+                }
+                match self.terms.shape(rest) {
+                    TermShape::Cell(next, tail) => (head, rest) = (next, tail),
+                    _ => return self.is_closed(rest, depth),
+                }
+            },
+        }
     }
 
     /// Reads the elements of a tuple in a head, each as if it stayed.
@@ -717,6 +782,22 @@ impl Terms for Bytes<'_> {
             }
             Some(Place::Term(here))
         })
+    }
+
+    fn pairs(&self, map: Place) -> Option<MapPairs<Place>> {
+        let Place::Term(at) = map else {
+            return None;
+        };
+        let (Head::Map(count), body) = wire::open(&self.0[at..]) else {
+            return None;
+        };
+        let mut next = at + body;
+        let mut part = || {
+            let here = next;
+            next += larder_term::skip(&self.0[next..]);
+            Place::Term(here)
+        };
+        Some((0..count).map(|_| (part(), part())).collect())
     }
 
     fn write(&self, place: Place, out: &mut Vec<u8>) -> bool {

@@ -17,7 +17,7 @@
 //! boolean.
 
 use crate::{
-    compare,
+    closed, compare,
     constant::{Class, Constant, Constants, Span},
     func::{Cmp, Func},
     head::{CompiledHead, HeadForm, Step},
@@ -50,6 +50,8 @@ pub(crate) enum Condition {
     Bytes(Constant, bool),
     /// Identical to a constant that may have several encodings.
     Term(Constant),
+    /// Matched by a closed pattern, which is an argument.
+    Closed(Constant),
     /// The comparison with an integer holds.
     Int(Cmp, i64),
     /// The comparison with an argument holds. The argument is mostly an integer of 64 bits.
@@ -161,6 +163,7 @@ impl Test {
                 _ => false,
             },
             Condition::Term(constant) => is_constant(run, constant, constants),
+            Condition::Closed(pattern) => closed::matches(run, constants.get(pattern)),
             Condition::Pair(..) => false,
         }
     }
@@ -180,6 +183,10 @@ fn matches(steps: &[Step], mut run: &[u8], constants: &Constants<'_>) -> bool {
             Step::Skip => Some(larder_term::skip(run)),
             Step::EqTerm(constant) => {
                 is_constant(run, constant, constants).then(|| larder_term::skip(run))
+            }
+            Step::Closed(pattern) => {
+                let rest = closed::strip(run, constants.get(pattern));
+                rest.map(|rest| run.len() - rest.len())
             }
             _ => match (*step, wire::open(run)) {
                 (Step::Tuple(wanted), (Head::Tuple(n), at))
@@ -206,6 +213,7 @@ fn is_test(step: &Step) -> bool {
         Step::Skip
             | Step::Eq(_)
             | Step::EqTerm(_)
+            | Step::Closed(_)
             | Step::Tuple(_)
             | Step::List(_)
             | Step::Improper(_)
@@ -376,6 +384,7 @@ pub(crate) fn of_head(head: &mut CompiledHead, tests: &mut Tests) {
             },
             [Step::Eq(constant)] => Condition::Bytes(constant, true),
             [Step::EqTerm(constant)] => Condition::Term(constant),
+            [Step::Closed(pattern)] => Condition::Closed(pattern),
             ref nested if nested.iter().all(is_test) => {
                 // Steps after the last one that may fail would only walk over the element.
                 let fails = |step: &Step| *step != Step::Skip;

@@ -20,6 +20,15 @@ pub(crate) enum Head {
     Leaf,
 }
 
+/// What follows the first `n` terms of a run.
+pub(crate) fn skip_terms(run: &[u8], n: usize) -> &[u8] {
+    let mut left = run;
+    for _ in 0..n {
+        left = split(left).1;
+    }
+    left
+}
+
 /// The head of the first term of a run, and where its parts begin (0 for a leaf).
 #[inline]
 pub(crate) fn open(run: &[u8]) -> (Head, usize) {

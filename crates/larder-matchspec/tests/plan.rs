@@ -31,13 +31,15 @@ fn hashed(spec: &str) -> Plan {
     program(spec).plan(1, KeyAccess::Hash)
 }
 
+/// The keys of a plan, in order, each once.
 fn keys(plan: Plan) -> String {
     match plan {
-        Plan::Keys(keys) => keys
-            .iter()
-            .map(ToString::to_string)
-            .collect::<Vec<_>>()
-            .join(" "),
+        Plan::Keys(mut keys) => {
+            keys.sort_by(|one, other| one.as_ref().cmp_exact(other.as_ref()));
+            keys.dedup();
+            let texts: Vec<String> = keys.iter().map(ToString::to_string).collect();
+            texts.join(" ")
+        }
         other => format!("{other:?}"),
     }
 }
@@ -222,7 +224,7 @@ fn bound_keys_are_looked_up() {
         keys(ordered(
             "[{{3,'_'},[],[true]},{{1,'_'},[],[true]},{{1.0,'_'},[],[true]}]"
         )),
-        "1 3"
+        "1 3 1.0"
     );
     assert_eq!(
         keys(hashed(

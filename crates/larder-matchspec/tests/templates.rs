@@ -41,6 +41,15 @@ fn constants_are_no_part_of_a_template() {
             "[{{'$1'},[],[{{'$1',{const,[c]}}}]}]",
         ],
         &["[{{'$1'},[],[[1,2]]}]", "[{{'$1'},[],[[x,y,z]]}]"],
+        &[
+            "[{{#{a=>1}},[],[1]}]",
+            "[{{#{}},[],[1]}]",
+            "[{{{x,[#{1=>{2}}]}},[],[1]}]",
+        ],
+        &[
+            "[{{#{a=>1,b=>'$1'}},[],['$1']}]",
+            "[{{#{a=>2,b=>'$1'}},[],['$1']}]",
+        ],
     ] {
         assert!(alike(specs), "{specs:?}");
     }
@@ -66,7 +75,9 @@ fn what_changes_the_meaning_changes_the_template() {
             "[{{'$1'},[],[{element,1,'$1'}]}]",
             "[{{'$1'},[],[{element,2,'$1'}]}]",
         ],
-        ["[{{#{a=>1}},[],[1]}]", "[{{#{a=>2}},[],[1]}]"],
+        ["[{{#{a=>'$1'}},[],[1]}]", "[{{#{b=>'$1'}},[],[1]}]"],
+        ["[{{#{a=>1}},[],[1]}]", "[{{#{a=>'_'}},[],[1]}]"],
+        ["[{{#{a=>1}},[],[1]}]", "[{{{a,1}},[],[1]}]"],
         ["[{{'$1'},[],[{'+',1,2}]}]", "[{{'$1'},[],[{'+',1,3}]}]"],
         ["[{{'$1'},[],[{const,a}]}]", "[{{'$1'},[],[{const,'$1'}]}]"],
     ] {
@@ -126,6 +137,97 @@ fn each_constant_is_found_where_it_stands() {
                 let found = run(&program, &row).is_some();
                 assert!(open || found == (constant == other), "{constant} {other}");
                 assert!(constant != other || found, "{constant}");
+            }
+        }
+    }
+}
+
+/// A map in a head matches all that have its pairs, wherever it is, and whether the head has
+/// variables in it or beside it. Everything else in a closed pattern matches itself.
+#[test]
+fn closed_patterns_match_as_patterns() {
+    let large = |first: &str, count: usize| {
+        let rest = (0..count).map(|n| format!(",{n}=>x"));
+        format!("#{{{first}{}}}", rest.collect::<String>())
+    };
+    let (many, more) = (large("a=>1", 40), large("a=>1,b=>{2,#{c=>3}}", 50));
+    let rows: &[(&str, &[&str])] = &[
+        ("#{}", &["#{}", "#{a=>1}", &many]),
+        (
+            "#{a=>1}",
+            &[
+                "#{a=>1}",
+                "#{a=>1,b=>2}",
+                "#{'B'=>0,a=>1,z=>[]}",
+                &many,
+                &more,
+            ],
+        ),
+        ("#{b=>{2,#{}}}", &["#{b=>{2,#{c=>3}}}", &more]),
+        (
+            "[#{a=>1}|#{b=>0.0}]",
+            &["[#{a=>1}|#{b=>0.0}]", "[#{a=>1,c=>2}|#{a=>x,b=>0.0}]"],
+        ),
+        ("{[#{1=>#{}}],x}", &["{[#{1=>#{2=>3}}],x}"]),
+        ("#{{k,#{x=>1}}=>1}", &["#{{k,#{x=>1}}=>1,b=>2}"]),
+        (&many, &[&many, &more]),
+    ];
+    let others = [
+        "a",
+        "[]",
+        "#{a=>1.0}",
+        "#{b=>1}",
+        "#{a=>{1}}",
+        "#{b=>{2,[]}}",
+        "#{b=>{2.0,#{}}}",
+        "{b,2,#{}}",
+        "[#{a=>1}|#{b=>-0.0}]",
+        "[#{a=>1},#{b=>0.0}]",
+        "{[#{1=>#{}}],y}",
+        "{[#{1=>#{}},1],x}",
+        "#{{k,#{x=>1,y=>2}}=>1}",
+    ];
+    let all: Vec<&str> = rows
+        .iter()
+        .flat_map(|row| row.1)
+        .chain(&others)
+        .copied()
+        .collect();
+    for (pattern, matched) in rows {
+        for row in &all {
+            let same_key = |one: &&str| term(one) == term(row);
+            let is_matched = *pattern == "#{}" && row.starts_with('#')
+                || matched.iter().any(|one| same_key(one));
+            for (head, row) in [
+                (format!("{{k,{pattern}}}"), format!("{{k,{row}}}")),
+                (format!("{{{pattern},'$1'}}"), format!("{{{row},1}}")),
+                (
+                    format!("{{{{{pattern},'$1'}},'$1'}}"),
+                    format!("{{{{{row},2}},2}}"),
+                ),
+                (
+                    format!("{{#{{q=>{pattern},r=>'$1'}},'$1'}}"),
+                    format!("{{#{{q=>{row},r=>[]}},[]}}"),
+                ),
+            ] {
+                let program = common::program(&format!("[{{{head},[],[yes]}}]"));
+                assert_eq!(
+                    run(&program, &term(&row)).is_some(),
+                    is_matched,
+                    "{head} {row}"
+                );
+                // Also for an ordered table whose keys a plan limits.
+                let row_term = term(&row);
+                let key = row_term
+                    .as_ref()
+                    .as_tuple()
+                    .and_then(|row| row.get(0))
+                    .unwrap();
+                let plan = program.plan(1, KeyAccess::Ordered);
+                assert!(
+                    !is_matched || plan.covers(key, KeyAccess::Ordered),
+                    "{head} {row}"
+                );
             }
         }
     }

@@ -92,8 +92,18 @@ impl KeyList {
         order
     }
 
+    /// Puts the keys in the opposite order.
+    pub(crate) fn reverse(&mut self) {
+        let order: Vec<usize> = (0..self.len()).rev().collect();
+        *self = self.picked(&order);
+    }
+
     /// Puts the keys in order, and leaves one of those that are equal.
     pub(crate) fn sort(&mut self) {
+        let are_sorted = (1..self.len()).all(|i| self.get(i - 1) < self.get(i));
+        if are_sorted {
+            return;
+        }
         let mut order = self.order();
         order.dedup_by(|one, other| self.get(*one) == self.get(*other));
         *self = self.picked(&order);

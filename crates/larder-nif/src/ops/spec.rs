@@ -22,9 +22,10 @@ use crate::tables::off_scheduler;
 use crate::terms::atoms;
 use crate::terms::decode;
 use crate::terms::encode::{self, stack_bytes, Unreadable, Writer};
+use crate::terms::trees;
 use larder::host::Budget;
 use larder_matchspec::{
-    compile_pattern, ArgumentTerms, Class, Code, CompileError, Context, Fault, Outcome,
+    compile_pattern, ArgumentTerms, Class, Code, CompileError, Context, Fault, MapPairs, Outcome,
     PatternResult, Prepared, Program, Scratch, Template, TermShape, Terms, Value, Values,
     LONGEST_PLAIN,
 };
@@ -183,6 +184,20 @@ impl Terms for Words {
     #[inline]
     fn elements(&self, word: Word) -> impl Iterator<Item = Word> {
         layout::tuple(word).unwrap_or(&[]).iter().copied()
+    }
+
+    fn pairs(&self, word: Word) -> Option<MapPairs<Word>> {
+        // The order of small maps is that of the encoding if it has been verified to be.
+        if !trees::is_order_known() {
+            return None;
+        }
+        if let Some((keys, values)) = layout::flatmap(word) {
+            let pairs = keys.iter().zip(values);
+            return Some(pairs.map(|(&key, &value)| (key, value)).collect());
+        }
+        let mut tree = trees::Tree::default();
+        trees::read(word, &mut tree)?;
+        tree.pairs.iter().map(|&cell| layout::cell(cell)).collect()
     }
 
     fn write(&self, word: Word, out: &mut Vec<u8>) -> bool {

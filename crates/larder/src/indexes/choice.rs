@@ -171,9 +171,10 @@ impl EngineTable {
         // If the specification matches nothing or fixes the keys, no index is considered.
         let is_range = match by_key {
             Plan::Nothing => return none(PlanKind::Nothing, Some(0)),
-            Plan::Keys(keys) => {
-                let rows = self.kind().is_unique().then_some(keys.len() as u64);
-                return none(PlanKind::Keys(keys.len()), rows);
+            Plan::Keys(terms) => {
+                let keys = self.index_keys(&terms).len();
+                let rows = self.kind().is_unique().then_some(keys as u64);
+                return none(PlanKind::Keys(keys), rows);
             }
             Plan::Range { .. } => true,
             Plan::AllKeys => false,

@@ -118,6 +118,8 @@ pub(super) fn ranges(program: &Program, entries: &Entries, buffer: &mut Vec<u8>)
                 .collect();
             // Identifiers of this node have another place among order keys than among terms.
             ranges.sort_unstable_by(|one, other| one.low().cmp(&other.low()));
+            // Several terms may be one value.
+            ranges.dedup_by(|one, other| one.low() == other.low());
             ranges
         }
         Plan::Range { low, high } => smallvec![EntryRange::of_values(low, high)],

@@ -5,13 +5,13 @@
 //! - *Path*: where the program can find objects: nowhere, under some keys, in a range of an
 //!   ordered_set, or everywhere. It follows from the program's plan. If a secondary index finds the
 //!   rows more cheaply, the path is the keys that it gives: they are gathered first (`gather`), and
-//!   then read as a path of keys (`gathered`).
+//!   then read as those of a plan are (`gathered`).
 //! - *Resume point*: how far the scan has advanced on its path, as a position of the index. A
 //!   position is a run of bytes (the key, or the hash and the key). It stays meaningful whatever
 //!   happens to the table.
 //! - *Batch*: entries of one leaf, which the index has read at one instant (in a bag: those of
-//!   each key), and copied, save objects outside the leaf. On a path of gathered keys: the objects
-//!   of some keys, each read by itself.
+//!   each key), and copied, save objects outside the leaf. On a path of keys: the objects of some
+//!   keys, each read by itself.
 //!
 //! # Steps
 //!
@@ -53,7 +53,7 @@ use crate::keys::KeyList;
 use crate::ops::Operation;
 use crate::programs::{Plan, Program};
 use crate::resume_point::ResumePoint;
-use crate::scan::gathered::GatheredKeys;
+use crate::scan::gathered::{self, GatheredKeys};
 use crate::scan::range::{scan_to, start_at, KeyBounds};
 use crate::table::EngineTable;
 use larder_index::{Batch, Direction, Start};
@@ -70,7 +70,7 @@ enum Path {
     /// Nowhere.
     Nothing,
     /// Under these index keys, in this order.
-    Keys(Vec<Vec<u8>>),
+    Keys(KeyList),
     /// Between two order keys.
     Range(KeyBounds),
     /// Everywhere.
@@ -283,8 +283,7 @@ impl Cursor {
             }
             let usable = match &self.path {
                 Path::Nothing => self.fill_nowhere(),
-                Path::Keys(_) => self.fill_under_key(table, op, batch),
-                Path::Gathered(_) => self.fill_gathered(table, op, wanted, batch),
+                Path::Keys(_) | Path::Gathered(_) => self.fill_under_keys(table, op, wanted, batch),
                 Path::Gathering(_) => unreachable!("`gather` ends before the path is read"),
                 Path::Range(_) => self.fill_in_range(op, batch),
                 Path::Full => self.fill_anywhere(op, batch),
@@ -355,25 +354,29 @@ impl Cursor {
         0
     }
 
-    /// `fill` on a path of keys.
+    /// The keys of the path, if it has any.
+    fn keys(&self) -> Option<&KeyList> {
+        match &self.path {
+            Path::Keys(keys) => Some(keys),
+            Path::Gathered(gathered) => Some(&gathered.keys),
+            _ => None,
+        }
+    }
+
+    /// `fill` under the next key of the path.
     fn fill_under_key<'g>(
         &mut self,
         table: &EngineTable,
         op: &Operation<'g>,
         batch: &mut Batch<'g>,
     ) -> usize {
-        let key = match &self.path {
-            Path::Keys(keys) => keys.get(self.key).map(|key| &key[..]),
-            Path::Gathered(gathered) => gathered.key(self.key),
-            _ => None,
-        };
-        let Some(key) = key else {
+        let is_left = |keys: &&KeyList| self.key < keys.len();
+        let Some(keys) = self.keys().filter(is_left) else {
             self.resume = ResumePoint::End;
             return 0;
         };
-        // The read of a single key is a lookup.
-        let looks_up = matches!(&self.path, Path::Keys(keys) if keys.len() == 1);
-        let (usable, next) = under_key(table, op, (key, looks_up), &self.resume, batch);
+        let key = keys.get(self.key);
+        let (usable, next) = under_key(table, op, (key, self.looks_up()), &self.resume, batch);
         self.resume = next;
         // A key without objects takes a search, which counts as an object that was skipped.
         batch.skipped += usize::from(usable == 0);
@@ -384,35 +387,45 @@ impl Cursor {
         usable
     }
 
-    /// `fill` on a path of gathered keys: of a set reads the objects of several keys at once, up to
-    /// `wanted`.
-    fn fill_gathered<'g>(
+    /// `fill` on a path of keys: of a set reads the objects of several keys at once, up to `wanted`.
+    fn fill_under_keys<'g>(
         &mut self,
         table: &EngineTable,
         op: &Operation<'g>,
         wanted: usize,
         batch: &mut Batch<'g>,
     ) -> usize {
-        let Path::Gathered(gathered) = &mut self.path else {
-            return 0;
-        };
-        if gathered.go_on(self.key, op, self.direction) {
-            // The list was replaced by its next part: begin at its first key, also after a `stop`.
-            self.key = 0;
-            self.batch_start.key = 0;
+        if let Path::Gathered(gathered) = &mut self.path {
+            if gathered.go_on(self.key, op, self.direction) {
+                // The list was replaced by its next part: begin at its first key, also after a
+                // `stop`.
+                self.key = 0;
+                self.batch_start.key = 0;
+            }
         }
-        match &op.store.index {
-            TableIndex::Unique(index) if gathered.key(self.key).is_some() => {
+        match (&op.store.index, self.keys()) {
+            // A resume point within a key is one that a process has made up.
+            (TableIndex::Unique(index), Some(keys))
+                if self.key < keys.len()
+                    && self.resume == ResumePoint::Begin
+                    && !self.looks_up() =>
+            {
                 // A read counts in the read set of a transaction. So read no more rows than are
                 // wanted.
                 batch.want = wanted;
                 let from = self.key;
-                self.key = gathered.fill(table, op, index, from, batch);
-                batch.skipped += self.key - from - batch.len();
+                let to = gathered::read(keys, table, op, index, from, batch);
+                self.key = to;
+                batch.skipped += to - from - batch.len();
                 batch.len()
             }
             _ => self.fill_under_key(table, op, batch),
         }
+    }
+
+    /// Whether the scan is a lookup: its plan names a single key.
+    fn looks_up(&self) -> bool {
+        matches!(&self.path, Path::Keys(keys) if keys.len() == 1)
     }
 
     /// `fill` in a range: reads from its near end, or from where the last batch ended, towards the
@@ -503,16 +516,14 @@ impl Cursor {
         // If the batch was the last one of its key, `fill` has advanced to the next key. Go back.
         // The keys of the batch begin with the one at which it was begun.
         let first = self.batch_start.key;
-        let number = match &self.path {
-            Path::Keys(_) => Some(first),
-            Path::Gathered(gathered) => gathered.number(first, batch.key(last)),
-            _ => None,
-        };
-        self.key = number.unwrap_or(self.key);
-        if matches!(self.path, Path::Gathered(_)) && op.store.index.is_unique() {
-            // The key has no other object.
-            (self.resume, self.key) = (ResumePoint::Begin, self.key + 1);
-            return;
+        if let Some(keys) = self.keys() {
+            let number = gathered::number(keys, first, batch.key(last));
+            self.key = number.unwrap_or(self.key);
+            if op.store.index.is_unique() {
+                // The key has no other object.
+                (self.resume, self.key) = (ResumePoint::Begin, self.key + 1);
+                return;
+            }
         }
         // The batch is ordered, so the resume point is just after the last processed entry. It
         // doesn't matter which leaf has that position when the scan is resumed.
@@ -638,26 +649,13 @@ fn path(
             }
         }
         Plan::Keys(terms) => {
-            let mut keys = Vec::with_capacity(terms.len());
-            for term in terms {
-                let mut key = Vec::new();
-                table.encode_key(term.as_ref(), &mut key);
-                keys.push(key);
-            }
             // Each index key is visited once, in an ordered_set in the order of the scan.
-            sort_and_dedup(&mut keys, table.kind().is_ordered(), direction);
+            let mut keys = table.index_keys(&terms);
+            if table.kind().is_ordered() && direction == Direction::Backward {
+                keys.reverse();
+            }
             Path::Keys(keys)
         }
-    }
-}
-
-/// Sorts the keys, of an ordered_set in the direction of the scan. Removes duplicates: terms that
-/// differ may have one index key, as 0.0 and -0.0 where the host takes them for equal.
-fn sort_and_dedup(keys: &mut Vec<Vec<u8>>, ordered: bool, direction: Direction) {
-    keys.sort_unstable();
-    keys.dedup();
-    if ordered && direction == Direction::Backward {
-        keys.reverse();
     }
 }
 

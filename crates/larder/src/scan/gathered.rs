@@ -1,4 +1,4 @@
-//! The keys of a scan that finds its rows by a secondary index.
+//! The keys of a scan whose path is keys, which a secondary index or the plan gave.
 
 use crate::indexes::CandidateKeys;
 use crate::keys::{KeyBatch, KeyList, MANY_TO_READ};
@@ -44,16 +44,6 @@ impl GatheredKeys {
         }
     }
 
-    /// The number of a key, which is `first` or greater. Linear in the keys between the two.
-    pub(super) fn number(&self, first: usize, key: &[u8]) -> Option<usize> {
-        (first..self.keys.len()).find(|&i| self.keys.get(i) == key)
-    }
-
-    /// The key with this number.
-    pub(super) fn key(&self, number: usize) -> Option<&[u8]> {
-        (number < self.keys.len()).then(|| self.keys.get(number))
-    }
-
     /// If all keys have been read, and others may follow, replaces them by those, and returns
     /// `true`. At the end there are none.
     pub(super) fn go_on(&mut self, read: usize, op: &Operation<'_>, direction: Direction) -> bool {
@@ -66,35 +56,41 @@ impl GatheredKeys {
             _ => false,
         }
     }
+}
 
-    /// Reads the objects under the next keys, of which `from` is the first, into a batch. Returns
-    /// the number of the key after them.
-    pub(super) fn fill<'g>(
-        &self,
-        table: &EngineTable,
-        op: &Operation<'g>,
-        index: &Arc<dyn Unique>,
-        from: usize,
-        batch: &mut Batch<'g>,
-    ) -> usize {
-        // Take as many keys as results are wanted, and no more than a key batch has.
-        let left = self.keys.len() - from;
-        let wanted = match batch.want {
-            0 => left,
-            wanted => left.min(wanted),
-        };
-        let (mut next, mut to) = (KeyBatch::new(), from);
-        next.fill(wanted, |i| table.key(self.keys.get(from + i)));
-        // Neighbouring keys of an index have unrelated places. So their cache misses overlap.
-        op.store.prefetch(op.guard, next.keys(), MANY_TO_READ);
-        // Each key is read by itself. A key without an object leaves nothing in the batch.
-        for &key in next.keys() {
-            batch.push_read(key.bytes, |value| index.get_in_scan(op.guard, key, value));
-            to += 1;
-            if batch.copied_bytes() > BATCH_BYTES {
-                break;
-            }
+/// The number of a key among those of a path, which is `first` or greater. Linear in the keys
+/// between the two.
+pub(super) fn number(keys: &KeyList, first: usize, key: &[u8]) -> Option<usize> {
+    (first..keys.len()).find(|&i| keys.get(i) == key)
+}
+
+/// Reads the objects under the next keys, of which `from` is the first, into a batch. Returns the
+/// number of the key after them.
+pub(super) fn read<'g>(
+    keys: &KeyList,
+    table: &EngineTable,
+    op: &Operation<'g>,
+    index: &Arc<dyn Unique>,
+    from: usize,
+    batch: &mut Batch<'g>,
+) -> usize {
+    // Take as many keys as results are wanted, and no more than a key batch has.
+    let left = keys.len() - from;
+    let wanted = match batch.want {
+        0 => left,
+        wanted => left.min(wanted),
+    };
+    let (mut next, mut to) = (KeyBatch::new(), from);
+    next.fill(wanted, |i| table.key(keys.get(from + i)));
+    // Neighbouring keys have unrelated places. So their cache misses overlap.
+    op.store.prefetch(op.guard, next.keys(), MANY_TO_READ);
+    // Each key is read by itself. A key without an object leaves nothing in the batch.
+    for &key in next.keys() {
+        batch.push_read(key.bytes, |value| index.get_in_scan(op.guard, key, value));
+        to += 1;
+        if batch.copied_bytes() > BATCH_BYTES {
+            break;
         }
-        to
     }
+    to
 }

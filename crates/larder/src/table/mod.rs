@@ -16,7 +16,7 @@ use crate::error::Error;
 use crate::fixation::Fixation;
 use crate::ids::{OwnerId, TableId, Who};
 use crate::indexes::{Indexes, TableKeys};
-use crate::keys;
+use crate::keys::{self, KeyList};
 use crate::options::{Access, Options, TableKind};
 use crate::programs::KeyAccess;
 use crate::raw::EpochCell;
@@ -339,6 +339,19 @@ impl EngineTable {
     /// Appends the index key of a term to `out`. Linear in the size of the term.
     pub fn encode_key(&self, key: TermRef<'_>, out: &mut Vec<u8>) {
         keys::encode(self.form, key, out);
+    }
+
+    /// The index keys of some terms, in order. Each is there once: terms that differ may have one
+    /// index key, as 1 and 1.0 in an ordered_set.
+    pub(crate) fn index_keys(&self, terms: &[Term]) -> KeyList {
+        let (mut keys, mut key) = (KeyList::new(), Vec::new());
+        for term in terms {
+            key.clear();
+            self.encode_key(term.as_ref(), &mut key);
+            keys.push(&key);
+        }
+        keys.sort();
+        keys
     }
 
     /// An encoder of an object of this table with `arity` elements.
