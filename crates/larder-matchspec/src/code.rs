@@ -144,6 +144,11 @@ impl Code {
         Demands::of(&self.clauses, &self.ir, &self.source(), &self.pool, element)
     }
 
+    /// The template that it was compiled from.
+    pub fn template(&self) -> &Template {
+        &self.template
+    }
+
     /// Whether this is the code of a template.
     pub fn is_of(&self, template: &Template) -> bool {
         self.template == *template

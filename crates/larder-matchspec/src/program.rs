@@ -89,6 +89,11 @@ impl Program {
         }
     }
 
+    /// Its code, if it has no arguments. Then all programs of the code are the same.
+    pub fn only_code(&self) -> Option<&Arc<Code>> {
+        self.arguments.is_empty().then_some(&self.code)
+    }
+
     /// Whether two programs differ in their arguments alone, so that they could share their code.
     pub fn is_like(&self, other: &Program) -> bool {
         self.code.is_of(&other.code.template)

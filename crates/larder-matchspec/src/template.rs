@@ -36,13 +36,14 @@
 //!                        tuple 2 │ ? '$1'                   a variable: the outer tuple stays
 //! ```
 //!
-//! The same is done with a call of constants, which is read again as it is. Of a map in a head it is
-//! found out first whether it has variables, since its keys are no parts of patterns.
+//! The same is done with a call of constants, which is read again as it is. A map in a head is
+//! first searched for variables, since its keys are no parts of patterns.
 
 use crate::{
     constant::{Arguments, Class, LONGEST_PLAIN},
     map_search::LARGEST_IN_ORDER,
     raw,
+    terms::{ArgumentTerms, MapPairs, TermShape, Terms},
     wire::{self, Head, Short},
 };
 use larder_term::{atoms, tags, Atom, TermRef};
@@ -50,45 +51,6 @@ use smallvec::SmallVec;
 
 /// The greatest depth of nesting at which a specification is split.
 const DEPTH: u32 = 64;
-
-/// The kind of a term, as the reader of templates distinguishes them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum TermShape<T> {
-    /// An atom.
-    Atom(Atom),
-    /// `[]`
-    Nil,
-    /// A cell of a list: its head and its tail.
-    Cell(T, T),
-    /// A tuple of this number of elements; see [`Terms::elements`].
-    Tuple(usize),
-    /// A map.
-    Map,
-    /// Any other term. Its class is `Plain` only if it is a binary.
-    Leaf(Class),
-}
-
-/// The terms of a host.
-pub trait Terms {
-    /// A term, or the rest of a list.
-    type Term: Copy;
-
-    /// The kind of a term.
-    fn shape(&self, term: Self::Term) -> TermShape<Self::Term>;
-
-    /// The elements of a tuple.
-    fn elements(&self, tuple: Self::Term) -> impl Iterator<Item = Self::Term>;
-
-    /// The pairs of a map, in the order of the encoding. `None` if they can't be read.
-    fn pairs(&self, map: Self::Term) -> Option<MapPairs<Self::Term>>;
-
-    /// Appends the encoding of a term. Returns `false` if the term can't be encoded or has handles;
-    /// arbitrary bytes may have been appended then.
-    fn write(&self, term: Self::Term, out: &mut Vec<u8>) -> bool;
-}
-
-/// The keys and values of a map.
-pub type MapPairs<T> = SmallVec<[(T, T); 8]>;
 
 /// A hole of a template, for an argument.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -105,9 +67,6 @@ pub struct Template {
     /// In the order of the bytes.
     pub(crate) holes: SmallVec<[Hole; 4]>,
 }
-
-/// The terms for the holes of a template, in the order of the holes.
-pub type ArgumentTerms<T> = SmallVec<[T; 4]>;
 
 /// The error that the specification can't be split: it is its own template.
 struct Whole;

@@ -196,8 +196,8 @@ fn closed_patterns_match_as_patterns() {
     for (pattern, matched) in rows {
         for row in &all {
             let same_key = |one: &&str| term(one) == term(row);
-            let is_matched = *pattern == "#{}" && row.starts_with('#')
-                || matched.iter().any(|one| same_key(one));
+            let is_matched =
+                *pattern == "#{}" && row.starts_with('#') || matched.iter().any(same_key);
             for (head, row) in [
                 (format!("{{k,{pattern}}}"), format!("{{k,{row}}}")),
                 (format!("{{{pattern},'$1'}}"), format!("{{{row},1}}")),

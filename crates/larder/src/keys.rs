@@ -124,6 +124,13 @@ impl KeyList {
         self.ends.push(self.bytes.len());
     }
 
+    /// Adds the index key that `encode` appends.
+    #[inline]
+    pub(crate) fn push_by(&mut self, encode: impl FnOnce(&mut Vec<u8>)) {
+        encode(&mut self.bytes);
+        self.ends.push(self.bytes.len());
+    }
+
     /// The number of keys.
     #[inline]
     pub fn len(&self) -> usize {

@@ -175,7 +175,7 @@ impl PageProgram {
     /// The program as a term, so that a continuation needn't compile it again.
     fn term(&self, env: *mut Env) -> Word {
         match self {
-            PageProgram::New(program) => PROGRAMS.make(program.clone()).term(env),
+            PageProgram::New(program) => spec::reference(program.clone()).term(env),
             PageProgram::Held(program) => program.term(env),
         }
     }

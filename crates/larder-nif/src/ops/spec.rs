@@ -16,7 +16,7 @@ use super::single::weight;
 use crate::call::{self, boolean, Call, Raise, Reply, BADARG};
 use crate::entry;
 use crate::layout::{self, node, Kind};
-use crate::resource::Registered;
+use crate::resource::{Registered, ResourceRef};
 use crate::sys::*;
 use crate::tables::off_scheduler;
 use crate::terms::atoms;
@@ -113,11 +113,14 @@ impl Compiled {
     }
 }
 
-/// A slot for what became of a template, and the size of the template.
+/// A slot for what became of a template.
 #[derive(Default)]
 struct CodeSlot {
     kept: Option<Compiled>,
+    /// The size of the template.
     size: usize,
+    /// The program, if a term has referred to it, and the code has no arguments.
+    program: Option<ResourceRef<Program>>,
 }
 
 /// A thread's cache of code, and its buffers.
@@ -363,22 +366,29 @@ impl CodeCache {
     /// Step 2: the code of the template, from the cache or newly compiled.
     #[inline]
     fn code(&mut self) -> Result<Arc<Code>, CompileError> {
-        let slots = self.slots_of_template();
+        let slots = slots_of(&self.template);
         // Templates of one set may have the same hash, so compare them.
         let mut kept = self.slots.get(slots.clone()).into_iter().flatten();
         kept.find_map(|slot| slot.kept.as_ref()?.of(&self.template))
             .unwrap_or_else(|| self.compile(slots))
     }
 
-    /// The slots where the template may be kept.
-    #[inline]
-    fn slots_of_template(&self) -> Range<usize> {
-        match self.template.size() <= LONGEST_KEPT {
-            true => {
-                let first = self.template.hash() as usize % SETS * SLOTS;
-                first..first + SLOTS
+    /// A program without arguments as a resource, which all of its code share: the emulator frees
+    /// each resource by a task of its own, which takes longer than compiling.
+    #[inline(never)]
+    fn shared(&mut self, program: Program) -> ResourceRef<Program> {
+        let slot = program.only_code().and_then(|code| {
+            let slots = self.slots.get_mut(slots_of(code.template()))?;
+            slots.iter_mut().find(
+                |slot| matches!(&slot.kept, Some(Compiled::Code(kept)) if Arc::ptr_eq(kept, code)),
+            )
+        });
+        match slot {
+            Some(slot) => {
+                let shared = slot.program.get_or_insert_with(|| PROGRAMS.make(program));
+                shared.clone()
             }
-            false => SETS * SLOTS..SETS * SLOTS + 1,
+            None => PROGRAMS.make(program),
         }
     }
 
@@ -407,6 +417,7 @@ impl CodeCache {
                 Err(error) => Compiled::Refused(Box::new((self.template.clone(), error.clone()))),
             }),
             size,
+            program: None,
         };
         if size <= LONGEST_KEPT {
             self.kept += size;
@@ -427,6 +438,26 @@ impl CodeCache {
         if slot < SETS * SLOTS {
             self.kept -= forgotten.size;
         }
+    }
+}
+
+/// The slots where a template may be kept.
+#[inline]
+fn slots_of(template: &Template) -> Range<usize> {
+    match template.size() <= LONGEST_KEPT {
+        true => {
+            let first = template.hash() as usize % SETS * SLOTS;
+            first..first + SLOTS
+        }
+        false => SETS * SLOTS..SETS * SLOTS + 1,
+    }
+}
+
+/// The program as a resource, to which terms refer.
+pub fn reference(program: Program) -> ResourceRef<Program> {
+    match program.only_code() {
+        None => PROGRAMS.make(program),
+        Some(_) => CODE_CACHE.with_borrow_mut(|cache| cache.shared(program)),
     }
 }
 
@@ -474,7 +505,7 @@ pub fn nothing() -> Result<Program, Raise> {
 /// compile(Spec) -> reference().
 pub fn compile_ref(call: &Call<'_>) -> Reply {
     let program = program(call, call.args[0], None)?;
-    Ok(PROGRAMS.make(program).term(call.env))
+    Ok(reference(program).term(call.env))
 }
 
 /// Compiles a match specification with parameters.

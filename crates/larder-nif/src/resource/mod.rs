@@ -171,6 +171,17 @@ impl<T> ResourceRef<T> {
     }
 }
 
+impl<T> Clone for ResourceRef<T> {
+    fn clone(&self) -> Self {
+        // SAFETY: the count that we hold keeps the object alive. The new one is given back when the
+        // clone is dropped.
+        unsafe { enif_keep_resource(self.object.cast()) };
+        ResourceRef {
+            object: self.object,
+        }
+    }
+}
+
 impl<T> std::ops::Deref for ResourceRef<T> {
     type Target = T;
     fn deref(&self) -> &T {

@@ -387,7 +387,8 @@ impl Cursor {
         usable
     }
 
-    /// `fill` on a path of keys: of a set reads the objects of several keys at once, up to `wanted`.
+    /// `fill` on a path of keys. Of a set, reads the objects of several keys at once, up to
+    /// `wanted`.
     fn fill_under_keys<'g>(
         &mut self,
         table: &EngineTable,

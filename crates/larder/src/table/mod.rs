@@ -344,11 +344,13 @@ impl EngineTable {
     /// The index keys of some terms, in order. Each is there once: terms that differ may have one
     /// index key, as 1 and 1.0 in an ordered_set.
     pub(crate) fn index_keys(&self, terms: &[Term]) -> KeyList {
-        let (mut keys, mut key) = (KeyList::new(), Vec::new());
+        let mut keys = KeyList::new();
+        keys.reserve(
+            terms.len(),
+            terms.iter().map(|term| term.bytes().len()).sum(),
+        );
         for term in terms {
-            key.clear();
-            self.encode_key(term.as_ref(), &mut key);
-            keys.push(&key);
+            keys.push_by(|out| self.encode_key(term.as_ref(), out));
         }
         keys.sort();
         keys
