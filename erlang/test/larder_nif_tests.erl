@@ -677,42 +677,6 @@ maps_in_keys_are_what_they_are_in_ets_test_() ->
            || Key <- lists:reverse(Heads)]
       end} || Type <- [set, ordered_set, bag, duplicate_bag]].
 
-%% A map in a head matches all that have its pairs, whether the head has variables or not. Heads
-%% that differ in their constants alone share code. (Maps in keys have a test of their own: ets of
-%% OTP 25 finds other keys of the bucket, too.)
-maps_in_heads_are_what_they_are_in_ets_test_() ->
-    Large = fun(Size, Map) ->
-                maps:merge(maps:from_list([{I, x} || I <- lists:seq(1, Size)]), Map)
-            end,
-    Maps = [#{}, #{a => 1}, #{a => 1.0}, #{a => 1, b => 2}, #{a => #{c => 1}},
-            #{a => #{c => 1, d => 2}}, #{1 => x}, #{1.0 => x}, #{a => 0.0},
-            #{{k, #{}} => 1}, #{{k, #{a => 1}} => 1}, #{a => <<0:2000>>},
-            #{<<0:2000>> => make_ref()}, Large(32, #{}), Large(33, #{a => 1}),
-            Large(40, #{a => #{c => 1}}), a, [], {a, 1}],
-    Rows = [{K, {I, [M]}, M} || {I, K} <- lists:zip(lists:seq(1, length(Maps)), Maps), M <- Maps],
-    Parts = Maps ++ [#{a => -0.0}, #{a => '_'}, #{a => 1, b => '_'}, #{a => #{c => '_'}},
-                     #{a => 2, b => '_'}, #{a => #{d => 2, c => '_'}},
-                     maps:put(a, '_', Large(33, #{}))],
-    Heads = [Head || Part <- Parts,
-                     Head <- [{'_', '_', Part}, {'_', {'_', [Part]}, '_'}, {'_', {3, [Part]}, '$1'}]],
-    [{atom_to_list(Type), fun() ->
-          Tabs = [Mod:new(t, [Type]) || Mod <- [ets, larder]],
-          Both = fun(F) ->
-                     [A, B] = [F(Mod, Tab) || {Mod, Tab} <- lists:zip([ets, larder], Tabs)],
-                     ?assertEqual(A, B)
-                 end,
-          Both(fun(Mod, Tab) -> Mod:insert(Tab, Rows) end),
-          [Both(fun(Mod, Tab) -> by_bytes(Mod:match_object(Tab, Head)) end) || Head <- Heads],
-          [Both(fun(Mod, Tab) ->
-                    lists:sort(Mod:select(Tab, [{Head, [], [x]}, {Other, [], [y]}]))
-                end) || {Head, Other} <- lists:zip(Heads, lists:reverse(Heads))],
-          [Both(fun(Mod, Tab) -> Mod:match_delete(Tab, Head), Mod:info(Tab, size) end)
-           || Head <- lists:reverse(Heads)]
-      end} || Type <- [set, ordered_set, bag, duplicate_bag]].
-
-%% In an order in which 1 and 1.0 aren't equal.
-by_bytes(Terms) -> lists:sort([term_to_binary(Term) || Term <- Terms]).
-
 first_of({Found, _}) -> lists:sort(Found);
 first_of('$end_of_table') -> [].
 

@@ -13,12 +13,10 @@
 //! Templates are split down to a bounded depth (`template`), so the recursion is bounded, too.
 
 use crate::{
-    demand,
     map_search::{MapKey, UnorderedMap, LARGEST_IN_ORDER},
     raw,
     wire::{self, Head},
 };
-use larder_term::order_key;
 
 /// Whether a run begins with a term that a closed pattern matches.
 #[inline]
@@ -101,37 +99,4 @@ fn pairs<'a>(run: &'a [u8], count: usize, pattern: &mut &[u8]) -> Option<(&'a [u
         rest = after(found?, pattern)?;
     }
     Some((rest, left))
-}
-
-/// Appends the order key of a closed pattern up to the first map in it, whose size is open. Returns
-/// what follows the first term of `pattern`, if it has no map.
-pub(crate) fn push_prefix<'p>(pattern: &'p [u8], out: &mut Vec<u8>) -> Option<&'p [u8]> {
-    let (head, at) = wire::open(pattern);
-    let mut rest = &pattern[at..];
-    match head {
-        Head::Map(_) => None,
-        Head::Leaf => {
-            let (leaf, rest) = wire::split(pattern);
-            order_key::encode(raw::whole(leaf), out);
-            Some(rest)
-        }
-        Head::Tuple(count) => {
-            order_key::tuple_prefix(count, &[], out);
-            for _ in 0..count {
-                rest = push_prefix(rest, out)?;
-            }
-            Some(rest)
-        }
-        Head::List(count) | Head::Improper(count) => {
-            for _ in 0..count {
-                demand::push_cons(out);
-                rest = push_prefix(rest, out)?;
-            }
-            if matches!(head, Head::Improper(_)) {
-                return push_prefix(rest, out);
-            }
-            order_key::encode(raw::whole(crate::value::NIL), out);
-            Some(rest)
-        }
-    }
 }

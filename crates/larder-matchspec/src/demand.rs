@@ -23,6 +23,7 @@ use crate::{
     head::HeadForm,
     host,
     ir::{Ir, Node, NodeId},
+    key_prefix::push_cons,
     raw,
     source::Source,
     value::{NIL, TRUE},
@@ -424,13 +425,4 @@ fn equal_to(slot: u32, equalities: &Equalities) -> Option<Constant> {
     let first = equalities.partition_point(|&(other, _)| other < slot);
     let &(found, constant) = equalities.get(first)?;
     (found == slot).then_some(constant)
-}
-
-/// Writes what precedes each element in the order key of a list: the order key of a list of one
-/// element without that of the element.
-pub(crate) fn push_cons(out: &mut Vec<u8>) {
-    let (mut with, mut element) = (Vec::new(), Vec::new());
-    order_key::list_prefix(&[raw::whole(NIL)], &mut with);
-    order_key::encode(raw::whole(NIL), &mut element);
-    out.extend_from_slice(&with[..with.len() - element.len()]);
 }

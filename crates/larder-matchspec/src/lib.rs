@@ -78,6 +78,7 @@ mod head;
 mod host;
 mod ir;
 mod key_bounds;
+mod key_prefix;
 mod key_proof;
 mod limits;
 mod lower;

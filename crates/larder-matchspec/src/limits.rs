@@ -22,14 +22,13 @@
 
 use crate::{
     clause::Clause,
-    closed,
     code::Code,
     constant::{Constant, Constants},
     demand::{key_place, Demand, Demands, Fact, Facts, PrefixPiece, Stop},
     func::{Cmp, Func},
     ir::{Node, NodeId},
     key_bounds::{self, KeyBound},
-    raw,
+    key_prefix, raw,
     source::Source,
     value::NIL,
     wire::{self, Head},
@@ -354,7 +353,7 @@ impl<'p> Analysis<'p> {
                     order_key::encode(self.term(constant), &mut prefix)
                 }
                 PrefixPiece::Closed(pattern) => {
-                    closed::push_prefix(self.constants.get(pattern), &mut prefix);
+                    key_prefix::push_prefix(self.constants.get(pattern), &mut prefix);
                 }
             }
         }

@@ -47,6 +47,9 @@ const BEFORE_BYTE: u8 = zeros_before_byte(MOST_ZEROS);
 /// The greatest number of bits in the last byte. Greater codes are those of zeros at the end.
 const MOST_BITS: u8 = 8;
 
+/// The least code of zeros at the end.
+const AT_END: u8 = zeros_at_end(1);
+
 /// The code of up to [`MOST_ZEROS`] zeros before another byte.
 const fn zeros_before_byte(zeros: usize) -> u8 {
     (0x100 - zeros) as u8
@@ -294,7 +297,7 @@ pub(super) fn read(key: &[u8], at: usize, out: &mut Vec<u8>) -> usize {
         len += zeros;
         match code {
             ..=MOST_BITS => break Some(code),
-            ..MORE_ZEROS => {
+            AT_END..MORE_ZEROS => {
                 end += 1;
                 break Some(key[end - 1]);
             }
@@ -369,7 +372,7 @@ fn read_zeros(key: &[u8], at: &mut usize) -> (usize, u8) {
                 *at += 1;
                 let last = match code {
                     ..=MOST_BITS => 0,
-                    ..MORE_ZEROS => usize::from(code - MOST_BITS),
+                    AT_END..MORE_ZEROS => usize::from(code - MOST_BITS),
                     _ => 0x100 - usize::from(code),
                 };
                 return (zeros + last, code);
