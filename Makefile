@@ -149,9 +149,9 @@ CLIBS   := -lpthread -ldl -lm
 
 # Without the library for Rust programs, beside which cargo optimises neither of these as a whole.
 # The structures of the studies are compiled for size, as are numbers of any size: few programs in C
-# choose one, or calculate with these. So is the machine of match specifications, whose programs in
-# C are few: the shared object has to stay under 4 MB. The allocator is no slower with the second
-# level than with the third.
+# choose one, or calculate with these. So are the functions of the interface, which only call the
+# engine: the shared object has to stay under 4 MB. The allocator is no slower with the second level
+# than with the third.
 # STRIP=true leaves the debugging information in.
 STRIP ?= strip
 
@@ -159,7 +159,7 @@ c: setup-rust
 	@$(CARGO) rustc $(QUIET) $(LOCKED) --profile $(PROFILE) \
 	  --config 'profile.$(PROFILE).package.larder-studies.opt-level="z"' \
 	  --config 'profile.$(PROFILE).package.larder-judy.opt-level="z"' \
-	  --config 'profile.$(PROFILE).package.larder-matchspec.opt-level="s"' \
+	  --config 'profile.$(PROFILE).package.larder-capi.opt-level="s"' \
 	  --config 'profile.$(PROFILE).package.num-bigint.opt-level="z"' \
 	  --config 'profile.$(PROFILE).package.sha2.opt-level="z"' \
 	  --config 'profile.$(PROFILE).package.miniz_oxide.opt-level="s"' \

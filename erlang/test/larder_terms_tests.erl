@@ -219,8 +219,6 @@ objects_are_kept_test() ->
     end)),
     Object = ets:new(kept, [public]),
     true = larder:insert(T, {table, Object}),
-    Object = ets:new(kept, [public]),
-    true = larder:insert(T, {table, Object}),
     true = ets:insert(larder:lookup_element(T, table, 2), {still, there}),
     ?assertEqual([{still, there}], ets:lookup(Object, still)),
     true = larder:delete(T).

@@ -698,8 +698,8 @@ fn binaries_as_keys_lie_in_their_index_keys() {
     let binaries = [
         (vec![], true),
         (vec![7; 9], true),
-        (vec![0xFF; 512], true),
-        (vec![7; 513], false),
+        (vec![0xFF; 4096], true),
+        (vec![7; 4097], false),
         (vec![0], false),
         (zero_within, false),
     ];

@@ -77,7 +77,7 @@ impl<'a> Stored<'a> {
     }
 
     /// The key, if it is a binary that lies in the index key as it is. So do all binaries in hash
-    /// order, and in key order those of at most 512 bytes, none of them zero.
+    /// order, and in key order those of at most 4,096 bytes, none of them zero.
     #[inline]
     pub(crate) fn binary_key(&self) -> Option<&'a [u8]> {
         object::binary_key(self.key, self.bytes)

@@ -111,8 +111,7 @@ pub unsafe fn reference_to(env: *mut Env, object: *mut Counted) -> Word {
 }
 
 /// Verifies what `object` returns: on the samples, and on a reference to atomics, which aren't a
-/// resource. The emulator makes the same reference of it, and a count of it, taken as that of a
-/// resource, can be given back as that of a binary.
+/// resource. The emulator makes the same reference of it, and the object is counted as a binary is.
 pub fn prove_objects(env: *mut Env, samples: &[Sample], atomics: Option<Word>) {
     let all = samples.iter().map(|sample| sample.word).chain(atomics);
     let all: Vec<Word> = all.filter(|&word| layout::is_boxed(word)).collect();
@@ -136,13 +135,24 @@ pub fn prove_objects(env: *mut Env, samples: &[Sample], atomics: Option<Word>) {
             enif_is_identical(reference_to(env, object), word) != 0
         })
     };
+    // The count is where that of a binary is, and can be taken and given back as that.
     let is_counted = |&word: &Word| {
         // SAFETY: as above. The count that is taken is given back.
         object(word).is_some_and(|(object, _)| unsafe {
             let before = layout::count(object);
-            enif_keep_resource(as_value(object));
+            layout::retain(object);
             let kept = layout::count(object);
             layout::release(object, std::ptr::null(), 0);
+            (kept, layout::count(object)) == (before + 1, before)
+        })
+    };
+    let is_the_emulator_s = |sample: &Sample| {
+        // SAFETY: as above, of a resource.
+        object(sample.word).is_some_and(|(object, _)| unsafe {
+            let before = layout::count(object);
+            enif_keep_resource(as_value(object));
+            let kept = layout::count(object);
+            enif_release_resource(as_value(object));
             (kept, layout::count(object)) == (before + 1, before)
         })
     };
@@ -150,6 +160,7 @@ pub fn prove_objects(env: *mut Env, samples: &[Sample], atomics: Option<Word>) {
         || !layout::are_counts_known()
         || !all.iter().all(comes_back)
         || !all.iter().all(is_counted)
+        || !samples.iter().all(is_the_emulator_s)
     {
         NUMBERS.store(0, Ordering::Relaxed);
     }

@@ -4,10 +4,10 @@ use super::atoms;
 use crate::layout;
 use crate::sys::*;
 use larder_term::object::ObjectView;
-use larder_term::{TermRef, View};
+use larder_term::{Atom, TermRef, View};
 
-/// The levels of tuples that are looked at.
-const DEPTH: u32 = 8;
+/// The longest stored tuple in a row that is looked into, in bytes. So a comparison takes little.
+const LONGEST: usize = 1024;
 
 /// Whether a tuple with these elements may be identical to a stored object with the same key. The
 /// terms are compared up to the first one that isn't a small integer, an atom or a tuple of these.
@@ -15,36 +15,58 @@ pub fn may_be(env: *mut Env, elements: &[Word], stored: &ObjectView<'_>) -> bool
     let others = (elements.iter().enumerate())
         .filter(|(i, _)| i + 1 != stored.keypos())
         .map(|(_, &word)| word);
-    elements.len() == stored.arity()
-        && compare_all(env, others.zip(stored.others()), DEPTH) != Some(false)
+    elements.len() == stored.arity() && compare_all(env, others, stored.others()) != Some(false)
 }
 
-/// Whether all pairs are of identical terms, as far as that is decided by the first pairs.
+/// Whether all terms are identical to the stored ones, as far as the first ones decide that.
 fn compare_all<'b>(
     env: *mut Env,
-    mut pairs: impl Iterator<Item = (Word, TermRef<'b>)>,
-    depth: u32,
+    words: impl Iterator<Item = Word>,
+    mut stored: impl Iterator<Item = TermRef<'b>>,
 ) -> Option<bool> {
-    let first_other = pairs.find_map(|(word, stored)| {
-        let same = compare(env, word, stored, depth);
-        (same != Some(true)).then_some(same)
-    });
-    first_other.unwrap_or(Some(true))
+    for word in words {
+        // The end of a stored term is looked for only if the word can be compared.
+        let comparable = Comparable::of(env, word)?;
+        match comparable.compare(env, stored.next()?) {
+            Some(true) => {}
+            decided => return decided,
+        }
+    }
+    Some(true)
 }
 
-/// Whether the terms are identical. `None` if that isn't decided here.
-fn compare(env: *mut Env, word: Word, stored: TermRef<'_>, depth: u32) -> Option<bool> {
-    if let Some(n) = layout::small(word) {
-        return Some(stored.as_int() == Some(n));
-    }
-    if layout::is_atom(word) {
-        return Some(stored.as_atom() == Some(atoms::from_word(env, word)));
-    }
-    let elements = layout::tuple(word).filter(|_| depth > 0)?;
-    match stored.view() {
-        View::Tuple(tuple) if tuple.arity() == elements.len() => {
-            compare_all(env, elements.iter().copied().zip(tuple.iter()), depth - 1)
+/// A term that can be compared.
+enum Comparable<'a> {
+    Small(i64),
+    Atom(Atom),
+    Tuple(&'a [Word]),
+}
+
+impl Comparable<'_> {
+    fn of(env: *mut Env, word: Word) -> Option<Self> {
+        if let Some(n) = layout::small(word) {
+            return Some(Comparable::Small(n));
         }
-        _ => Some(false),
+        if layout::is_atom(word) {
+            return Some(Comparable::Atom(atoms::from_word(env, word)));
+        }
+        layout::tuple(word).map(Comparable::Tuple)
+    }
+
+    /// Whether the terms are identical. `None` if that isn't decided here.
+    fn compare(&self, env: *mut Env, stored: TermRef<'_>) -> Option<bool> {
+        match self {
+            Comparable::Small(n) => Some(stored.as_int() == Some(*n)),
+            Comparable::Atom(atom) => Some(stored.as_atom() == Some(*atom)),
+            Comparable::Tuple(elements) => match stored.view() {
+                View::Tuple(tuple) if tuple.arity() == elements.len() => {
+                    if stored.bytes().len() > LONGEST {
+                        return None;
+                    }
+                    compare_all(env, elements.iter().copied(), tuple.iter())
+                }
+                _ => Some(false),
+            },
+        }
     }
 }

@@ -190,7 +190,7 @@ pub fn int_key(index_key: &[u8], value: &[u8]) -> Option<i64> {
 }
 
 /// The key of an object, if it is a binary that lies in the index key as it is: in a term, or in
-/// the order key of at most 512 bytes, none of them zero.
+/// the order key of at most 4,096 bytes, none of them zero.
 #[inline]
 pub fn binary_key<'k>(index_key: &'k [u8], value: &[u8]) -> Option<&'k [u8]> {
     match key_flags(value) {
