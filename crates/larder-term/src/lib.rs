@@ -73,9 +73,9 @@
 //! * Atoms are never removed ([`atom`]). So parsing untrusted text can use up memory for good.
 //! * Some settings are global to the process. The host makes them when it is loaded:
 //!   [`set_legacy_zero`] (−0.0 is identical to 0.0), [`set_atom_order`], [`set_maps_as_stored`] and
-//!   [`set_tree_maps`] (how the host orders the pairs of its maps), [`blob::set_host_objects`]
-//!   (how it counts its binaries and other objects). [`node::set_local`] sets the name of this node, which matters
-//!   only when identifiers of this node are compared with those of others.
+//!   [`set_tree_maps`] (how the host orders the pairs of its maps), [`blob::set_host_objects`] (how
+//!   it counts its binaries and other objects). [`node::set_local`] sets the name of this node,
+//!   which matters only when identifiers of this node are compared with those of others.
 //!
 //! Only [`blob`] turns handles into pointers, and [`object`] passes the handles of values to it.
 //! Besides, `unsafe` is in functions that trust bytes, such as [`TermRef::trusted`] and
