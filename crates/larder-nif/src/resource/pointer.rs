@@ -136,7 +136,7 @@ pub fn prove_objects(env: *mut Env, samples: &[Sample], atomics: Option<Word>) {
         })
     };
     // The count is where that of a binary is, and can be taken and given back as that.
-    let is_counted = |&word: &Word| {
+    let is_counted_as_binary = |&word: &Word| {
         // SAFETY: as above. The count that is taken is given back.
         object(word).is_some_and(|(object, _)| unsafe {
             let before = layout::count(object);
@@ -146,7 +146,7 @@ pub fn prove_objects(env: *mut Env, samples: &[Sample], atomics: Option<Word>) {
             (kept, layout::count(object)) == (before + 1, before)
         })
     };
-    let is_the_emulator_s = |sample: &Sample| {
+    let is_counted_as_resource = |sample: &Sample| {
         // SAFETY: as above, of a resource.
         object(sample.word).is_some_and(|(object, _)| unsafe {
             let before = layout::count(object);
@@ -159,8 +159,8 @@ pub fn prove_objects(env: *mut Env, samples: &[Sample], atomics: Option<Word>) {
     if found.is_none()
         || !layout::are_counts_known()
         || !all.iter().all(comes_back)
-        || !all.iter().all(is_counted)
-        || !samples.iter().all(is_the_emulator_s)
+        || !all.iter().all(is_counted_as_binary)
+        || !samples.iter().all(is_counted_as_resource)
     {
         NUMBERS.store(0, Ordering::Relaxed);
     }
