@@ -131,7 +131,7 @@ zig() {
 # What is compiled for the oldest processors of a platform runs on all: nothing of this machine's
 # processor, configuration or folders gets into a library.
 native() {
-  local platform=$1 triple lacks cpu flags library profile
+  local platform=$1 triple lacks cpu flags flag library profile
   lacks=$(lacks "$platform")
   [ -z "$lacks" ] || die "$platform can't be built here: $lacks"
   triple=$(triple "$platform")
@@ -145,8 +145,8 @@ native() {
   case $platform in *musl) flags+=("-Ctarget-feature=-crt-static") ;; esac
   # Not as settings of the profile `release`: names in the recorded profile depend on those.
   flags+=("-Cdebuginfo=0" "-Cstrip=symbols")
-  profile=$(scripts/nif.sh profile "$triple")
-  [ -z "$profile" ] || flags+=("-Cprofile-use=$profile" "-Cllvm-args=-no-pgo-warn-mismatch")
+  profile=$(scripts/nif.sh flags "$triple")
+  while IFS= read -r flag; do [ -z "$flag" ] || flags+=("$flag"); done <<<"$profile"
   say "larder: building for $platform${profile:+, by the recorded profile}"
   (
     case $platform in *linux*) by_zig "$platform" "$triple" ;; esac

@@ -3,8 +3,8 @@
 #
 #   scripts/nif.sh build TARGET CARGO-OPTION...   builds it, and prints the folder that has it
 #   scripts/nif.sh record                         records the profile anew
-#   scripts/nif.sh profile TRIPLE                 prints the file of the profile, if it serves that
-#                                                 target by this compiler
+#   scripts/nif.sh flags TRIPLE                   prints the flags of a build by the profile, one a
+#                                                 line, if it serves that target by this compiler
 #
 # The compiler lays out and inlines code by a *profile*: how often each branch of the library was
 # taken while a part of `make bench-wide` ran (profile-guided optimisation). Calls take 7 to 25 %
@@ -36,6 +36,14 @@ profile() {
   echo "$file"
 }
 
+# by_profile FILE: adds the flags of a build by this profile to the array `flags`. The blocks of a
+# function that never ran while it was recorded are put into a section of their own. So the code
+# that runs is dense in the processor's caches, which the library shares with its caller.
+by_profile() {
+  flags+=("-Cprofile-use=$1" -Cllvm-args=-no-pgo-warn-mismatch
+    -Cllvm-args=-enable-split-machine-functions)
+}
+
 # built TARGET CARGO-OPTION...: builds, and prints the folder that has the library, as cargo says
 # it: a configuration may choose another one. With flags (the array `flags`) it is built for this
 # machine and by a --target, so that they are not those of programs that run during the build. In a
@@ -64,7 +72,8 @@ build() {
   case " $* " in *" dev "*) file='' ;; *) file=$(profile) ;; esac
   if [ -n "$file" ]; then
     # Apart from what is built without: the last steps of both write the same files.
-    target+=/profiled flags+=("-Cprofile-use=$file" -Cllvm-args=-no-pgo-warn-mismatch)
+    target+=/profiled
+    by_profile "$file"
   fi
   built "$target" "$@"
 }
@@ -93,6 +102,9 @@ case ${1:-} in
   build) shift; build "$@" ;;
   record) record ;;
   # Names depend on the target, too: it serves the one of the recording.
-  profile) case "$(compiler)" in *" $2") profile ;; esac ;;
-  *) die "nif.sh: build TARGET CARGO-OPTION..., record, or profile TRIPLE" ;;
+  flags)
+    case "$(compiler)" in *" $2") file=$(profile) ;; *) file='' ;; esac
+    [ -z "$file" ] || { by_profile "$file" && printf '%s\n' "${flags[@]}"; }
+    ;;
+  *) die "nif.sh: build TARGET CARGO-OPTION..., record, or flags TRIPLE" ;;
 esac
