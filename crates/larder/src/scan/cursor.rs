@@ -528,11 +528,15 @@ impl Cursor {
         }
         // The batch is ordered, so the resume point is just after the last processed entry. It
         // doesn't matter which leaf has that position when the scan is resumed.
-        let mut position = Vec::new();
+        let (mut position, index) = (Vec::new(), &op.store.index);
         let key = table.key(batch.key(last));
-        op.store
-            .index
-            .entry_position(batch, last, key, &mut position);
+        // If the next entry has another key, this one had no more objects. So the next read needn't
+        // begin with this key, whose objects it would drop.
+        let is_last = done < batch.len() && batch.key(done) != batch.key(last);
+        match is_last {
+            true => index.end_position(key, &mut position),
+            false => index.entry_position(batch, last, key, &mut position),
+        }
         self.resume = ResumePoint::Past(position);
     }
 
