@@ -586,6 +586,7 @@ fn join(
         items: std::mem::take(&mut all.items),
         separators: std::mem::take(&mut all.separators),
     };
+    // Copies: readers may still be descending through the neighbour.
     let beside = ChildSplice {
         items: neighbour.known_children().collect(),
         separators: neighbour.separators().clone(),
@@ -595,6 +596,7 @@ fn join(
     } else {
         (sparse, beside)
     };
+    // Left children, the separator between the two nodes, right children.
     *all = left;
     all.items.extend(right.items);
     all.separators.push(between);

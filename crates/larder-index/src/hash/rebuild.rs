@@ -280,8 +280,11 @@ impl<'l, R: KeyRule> Rebuild<'l, R> {
         sizes: &'l Sizes,
     ) -> Self {
         let moved = Moved { leaves, more, keys };
+        // Objects that could be inside some leaf decide how large buckets are.
         let sum = moved.sum();
         let class = sizes.class(sum.count, sum.bytes, |class| moved.above(&sum, class));
+        // The class decides which objects are inside (H12). So only now is it known how many bytes
+        // the entries need.
         let need = moved.need(&sum, class);
         Rebuild {
             moved,
@@ -356,10 +359,12 @@ impl<'l, R: KeyRule> Rebuild<'l, R> {
         loop {
             match self.fill(plans, bit) {
                 Ok(built) => return Some(built),
-                // (3) It may have got more than half of the entries; or all of them, for which it
-                // need not have room.
+                // One of the leaves was full before all entries were moved. If all hashes have the
+                // same bit here, it would get all entries, however large it were made.
                 Err(Failure::Full(_)) if self.common_bits().bits > bit => return None,
+                // (3) Otherwise it gets more than half of the entries. Fill a larger one.
                 Err(Failure::Full(leaf)) => plans[leaf].plan.enlarge(4),
+                // One leaf had room for all entries, and the other one got none.
                 Err(Failure::OneSided) => return None,
             }
         }
@@ -429,7 +434,7 @@ impl<'l, R: KeyRule> Rebuild<'l, R> {
                 }
             };
             *count += 1;
-            // No bucket of the leaf has room: the caller begins again with a larger leaf.
+            // `None`: no bucket of the leaf has room. The caller begins again with a larger leaf.
             *live += size.ok_or(Failure::Full(which))? + SLOT_ENTRY;
             Ok(())
         })?;
