@@ -147,6 +147,7 @@ impl EngineTable {
         mut i: usize,
         visit: &mut Visit<'_>,
     ) -> Slot {
+        // Read whole leaves. `i` is counted from the beginning of the batch.
         s.batch.want = 0;
         let (index, guard) = (&op.store.index, op.guard);
         index.scan(guard, Start::Edge, Direction::Forward, s.batch);
@@ -157,7 +158,7 @@ impl EngineTable {
             if s.batch.done {
                 return Slot::End;
             }
-            // Skip the whole batch.
+            // Skip the whole batch, and read the next one.
             i -= s.batch.len();
             index.scan_on(guard, Direction::Forward, s.position, s.batch);
         }

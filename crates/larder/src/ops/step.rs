@@ -131,11 +131,14 @@ impl EngineTable {
         mut visit: impl FnMut(Stored<'_>),
     ) -> Result<bool, Error> {
         self.may_read(who)?;
+        // In a bag, step to the next key, and then look it up.
         if !self.kind().is_unique() {
             let request = self.step_request(from, 0, direction, WantedPart::Key);
             return self.step_to_all(local, request, visit);
         }
+        // Otherwise the step reads the object with its key.
         let request = self.step_request(from, 0, direction, WantedPart::Objects);
+        // A number of 0 says that the key isn't remembered.
         let visit = |object: Stored<'_>| {
             visit(object);
             0
@@ -258,6 +261,8 @@ impl EngineTable {
     /// replace. Returns whether the step continues.
     #[inline(always)]
     fn choose_cursor(&self, local: &mut Local, request: &StepRequest<'_>) -> bool {
+        // A step from the edge continues nothing. It replaces what was read at the edge before, if
+        // the current cursor has that.
         let Some(key) = request.from else {
             if !local.read_ahead.is_at_edge(self.changes.number()) {
                 local.swap_cursors();
@@ -269,15 +274,18 @@ impl EngineTable {
             0 => (StepFrom::Key(key), request.wanted),
             number => (StepFrom::Shown(number), request.wanted),
         };
+        // A walk over one table mostly continues the current cursor.
         let cursor = &local.read_ahead;
         if self.may_answer(cursor, wanted) && self.continues(cursor, from, request.direction) {
             return true;
         }
+        // Two walks that take turns find theirs in the older one.
         local.swap_cursors();
         let cursor = &mut local.read_ahead;
         if self.may_answer(cursor, wanted) && self.continues(cursor, from, request.direction) {
             return true;
         }
+        // Neither: a walk begins with this step.
         cursor.begin_walk();
         false
     }
@@ -651,7 +659,10 @@ impl<'g> Operation<'g> {
         cursor: &mut ReadAhead,
     ) -> bool {
         match key {
+            // The walk is expected to go on, so read further entries of the leaf, too.
             _ if more > 0 => self.go_far(key, direction, 1 + more, cursor),
+            // Only the next entry. `lend_owned` copies it if it is outside its leaf, since the
+            // cursor outlives the guard.
             _ => {
                 let step = |batch: &mut Batch<'g>| {
                     self.store.index.step(self.guard, key, direction, batch)

@@ -238,28 +238,37 @@ impl Cursor {
     /// Skips the gathered keys before the resume point. The key of the resume point isn't skipped
     /// if it may have unread objects: in a bag, or if the resume point is the start of a batch.
     fn skip_before_resume(&mut self, positions: &KeyList, index: &TableIndex) {
+        // The position of the key at which the scan stopped. In a bag, the resume point also has
+        // the number of an object.
         let resume = match &self.resume {
             ResumePoint::Begin | ResumePoint::End => return,
             ResumePoint::Past(resume) | ResumePoint::Next(resume) => index.key_position(resume),
         };
+        // Keys beyond it in the direction of the scan are unread. Whether it is unread itself
+        // (`stays`): `Next` means that nothing at it was read; in a bag, some of its objects may
+        // be left.
         let stays = !index.is_unique() || matches!(self.resume, ResumePoint::Next(_));
         let is_unread = |i: &usize| match index.key_position(positions.get(*i)) {
             position if position == resume => stays,
             position if self.direction == Direction::Forward => position > resume,
             position => position < resume,
         };
+        // Continue with the first unread key.
         let first = (0..positions.len()).find(is_unread);
         let is_resume = |i: usize| index.key_position(positions.get(i)) == resume;
         let is_within = first.is_some_and(is_resume) && !index.is_unique();
         self.key = first.unwrap_or(positions.len());
+        // The resume point is only needed among the objects of one key. Otherwise the number of the
+        // key says all.
         if !is_within {
             self.resume = ResumePoint::Begin;
         }
     }
 
-    /// Step 1: fills `batch` with the next entries, and moves the cursor past them. Returns how
-    /// many of the first entries are on the path. 0 means the end of the path (`is_at_end`), or, if
-    /// the batch may pause (`Batch::may_pause`), that the index has only skipped entries so far.
+    /// Step 1 of this module: fills `batch` with the next entries, and moves the cursor past them.
+    /// Returns how many of the first entries are on the path. 0 means the end of the path
+    /// (`is_at_end`), or, if the batch may pause (`Batch::may_pause`), that the index has only
+    /// skipped entries so far.
     ///
     /// `wanted` is how many entries the caller can use (0: any number). `any_order` says that it
     /// uses all of them, and needs no order.
@@ -272,6 +281,8 @@ impl Cursor {
         batch: &mut Batch<'g>,
     ) -> usize {
         loop {
+            // The first batch has as many entries as are wanted. If these weren't enough, read more
+            // at a time (`MIN_BATCH`).
             batch.want = match wanted {
                 wanted if self.has_begun && wanted > 0 => wanted.max(MIN_BATCH),
                 wanted => wanted,
@@ -281,6 +292,8 @@ impl Cursor {
             if self.resume == ResumePoint::End {
                 return 0;
             }
+            // Read on from the resume point, in the way of the path. Each of these moves it past
+            // the batch.
             let usable = match &self.path {
                 Path::Nothing => self.fill_nowhere(),
                 Path::Keys(_) | Path::Gathered(_) => self.fill_under_keys(table, op, wanted, batch),
