@@ -148,9 +148,11 @@ impl CompiledHead {
         let HeadForm::Tuple { elements, .. } = &self.form else {
             return false;
         };
+        // For each element that has steps, run these on its bytes from the left.
         elements.iter().all(|element| {
             let mut run = row.run(element.position);
             self.steps[element.steps.clone()].iter().all(|step| {
+                // Each step takes bytes off the front. `None`: the row doesn't match.
                 let left = step.plain(run, constants, |slot, term| bound[slot as usize] = term);
                 run = left.unwrap_or_default();
                 left.is_some()

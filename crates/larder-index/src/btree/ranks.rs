@@ -208,10 +208,12 @@ fn count_in(leaf: TreeLeaf<'_>, part: Between<'_>) -> Option<(u64, bool)> {
         let view = leaf.read().ok()?;
         // All reads of one attempt are of one version, or the attempt is repeated.
         let counted = (|| {
+            // Without a bound on a side, all entries on that side count.
             let from = match part.low {
                 Some(low) => view.search_any(low.bytes())?.0,
                 None => 0,
             };
+            // The entry at the upper position isn't counted, but reported.
             let (to, is_there) = match part.high {
                 Some(high) => view.search_any(high.bytes())?,
                 None => (view.len(), false),

@@ -219,17 +219,21 @@ impl IndexJob {
             if entries.definition != self.definition {
                 return Err(Error::NoIndex(self.definition.name.into()));
             }
+            // (1) Read a batch of entries. `next` is where the next batch of the range begins.
             let next = match self.read_entries(&op, entries) {
                 ControlFlow::Break(next) => next,
                 ControlFlow::Continue(cost) if budget.spend(cost) => continue,
                 ControlFlow::Continue(_) => return Ok(ScanStep::More),
             };
+            // (2), (3) Pass on the results for their rows. If that stops among them, `give` has set
+            // the resume point.
             if let Some(step) = self.give(&op, entries, budget, context, sink) {
                 if step == ScanStep::Limit {
                     self.of_view.pause(&op);
                 }
                 return Ok(step);
             }
+            // All of them were processed. Go on in this range, or with the next one.
             self.resume = match next {
                 Some(from) => IndexResumePoint {
                     from: Some(from),
@@ -297,6 +301,7 @@ impl IndexJob {
             passing: _,
         } = &mut *self.buffers;
         let (table, resume) = (&*self.table, &mut self.resume);
+        // The entries that (1) has read.
         let wanted = self.ranges[resume.range].wanted();
         let has_views = !op.store.views().is_empty();
         let list = EntryList {
@@ -319,6 +324,8 @@ impl IndexJob {
             context,
             sink,
         };
+        // If the table is larger than the caches, the rows of several entries are prefetched at
+        // once.
         let (mut keys, is_far) = (KeyBatch::new(), op.store.is_far(MANY_TO_READ));
         for i in 0..list.len() {
             let key = match is_far {
