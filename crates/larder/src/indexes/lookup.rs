@@ -152,6 +152,8 @@ impl EngineTable {
         buffers: ThreadBuffers,
         ranges: impl FnOnce(&Entries) -> EntryRanges,
     ) -> Result<IndexJob, Error> {
+        // Nothing is read yet. The job keeps the definition, not the index: between two slices the
+        // index may be dropped.
         self.check_read(who)?;
         let guard = larder_index::pin();
         let op = self.begin(&guard)?;
@@ -518,6 +520,7 @@ impl<'a> RowCount<'a> {
         resume: &mut IndexResumePoint,
         position: &'a mut Vec<u8>,
     ) -> Self {
+        // The last slice has stopped among the rows of the first entry, if it has counted any.
         let rows = resume.rows;
         let resumed = resume.from.take().filter(|_| rows > 0);
         RowCount {
@@ -553,9 +556,11 @@ impl<'a> RowCount<'a> {
         };
         let is_beside = |previous| self.entries.are_at_one_position(previous, entry);
         self.is_first = !previous.is_some_and(is_beside);
+        // Rows are counted for each position, whichever entry leads to them.
         if self.is_first {
             self.rows = 0;
         }
+        // At the position where the last slice has stopped, skip the rows that it has given.
         if let Some((stopped, given)) = &self.resumed {
             self.entries.position(entry.value, entry.key, self.position);
             self.rows_to_skip = if stopped == self.position { *given } else { 0 };
@@ -592,6 +597,7 @@ impl Giving<'_> {
         match self.rows {
             RowIndex::One(ix) => match copy_of(ix, op.guard, key, short, &mut long.bytes) {
                 Some((row, len)) => self.row(value, key.bytes, &row[..len]),
+                // The row was removed since the entry was read.
                 None => Given::Nothing,
             },
             RowIndex::Many(ix) => {

@@ -380,6 +380,8 @@ impl<I: MergeInput + ?Sized> Merged<I> {
         batch: &mut Batch,
         position: &mut Vec<u8>,
     ) {
+        // A key of a bag may have several entries. Append all of them, and then remove those beside
+        // the range, the last one first, so that the numbers of the others stay.
         let pushed = batch.len();
         self.base.push(key, value, range.direction, batch);
         let key = self.overrides.key(key);
