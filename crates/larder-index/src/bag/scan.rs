@@ -382,6 +382,7 @@ pub(super) fn whole_lists(batch: &Batch, chosen: &[u32]) -> Option<Vec<u32>> {
         while end < batch.len() && batch.key(end) == key {
             end += 1;
         }
+        // The first chosen object that is left is one of this list. All of the list must be chosen.
         if (next as usize) < end {
             for object in first..end {
                 if next as usize != object {

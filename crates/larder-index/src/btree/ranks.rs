@@ -403,6 +403,7 @@ impl InnerLevels {
     ) -> Result<u64, AttemptError> {
         match node.children[i].load(guard) {
             TreeChild::Leaf(leaf) => {
+                // A leaf is counted under its lock. The call's budget is a number of leaves.
                 *left = left.checked_sub(1).ok_or(AttemptError::Enough)?;
                 // Don't wait for the lock (B5). Under `changing` no leaf becomes obsolete.
                 let locked = leaf.try_lock().ok().flatten().ok_or(AttemptError::Busy)?;

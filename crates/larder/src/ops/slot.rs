@@ -95,10 +95,13 @@ impl EngineTable {
                 plain,
                 position,
             };
+            // In an unordered table, a slot has the objects whose hashes begin with its number.
             if !self.kind().is_ordered() {
                 let bits = slots.trailing_zeros();
                 return Ok(Slot::Objects(self.hash_slot(&op, &mut s, i, bits, visit)));
             }
+            // In an ordered_set, it has the i-th object. Find that by its rank, if the index knows
+            // ranks.
             let (n, forward) = (i as u64, Direction::Forward);
             let is_there = self.with_ranks_of(local, &op, |ranked, work| {
                 ranked.nth(&guard, n, forward, work, s.batch)

@@ -176,6 +176,7 @@ impl EngineTable {
         let mut removed: Option<SmallVec<[u8; 64]>> = None;
         loop {
             let mut request = request;
+            // Step from the key that was removed. It needn't be there any more.
             if let Some(key) = &removed {
                 (request.from, request.number, request.needs_key) = (Some(&key[..]), 0, false);
             }
@@ -361,14 +362,17 @@ impl EngineTable {
         let op = self.begin(&guard)?;
         // Entries that were read ahead from a bounded table may have expired when they are needed.
         let may_read_ahead = op.store.bounded().is_none();
+        // How many entries to read beyond the next one, and the stamp that makes them valid.
         let (mut more, mut stamp) = (0, None);
         if (request.continues || request.from.is_none()) && may_read_ahead {
             let cursor = &mut local.read_ahead;
             stamp = self.stamp_at_edge(&op, cursor, &request);
+            // The table has changed since the entries were read, but not their leaf (I7).
             if let Some(next) = self.unchanged_ahead(&op, cursor, request, stamp) {
                 let shown = self.show(next, &mut local.plain, visit);
                 return Ok(note_shown(&mut local.read_ahead, shown));
             }
+            // The walk goes on, so read ahead again.
             if request.continues || self.consumes(&op, cursor) {
                 (more, stamp) = self.wanted_ahead(&op, cursor, request.from.is_none());
             }
@@ -387,9 +391,11 @@ impl EngineTable {
         local.read_ahead.begin_alone(heads);
         let entry = &mut local.read_ahead.alone;
         let stepped = (op.store.index).try_step(op.guard, start, request.direction, entry);
+        // One attempt in one leaf was undecided.
         let Some(Stepped { is_present, found }) = stepped else {
             return self.look_far(&op, local, request, (start, heads), (0, None), visit);
         };
+        // The key isn't there. That is an error, unless it was deleted since the table was fixed.
         if let (Some(key), false, true) = (start, is_present, request.needs_key) {
             self.check_deleted(&op, key)?;
         }
@@ -401,6 +407,7 @@ impl EngineTable {
             return self.look_again(local, request, visit);
         }
         let shown = self.show(next, &mut local.plain, visit);
+        // Keep the answer, so that the next step can tell that it continues this one.
         match start {
             Some(_) => local.read_ahead.keep_alone(table, request.direction),
             None => (local.read_ahead).keep_edge(table, request.direction, stamp, last),
@@ -446,6 +453,8 @@ impl EngineTable {
         local.read_ahead.begin_read(heads, local.is_impatient);
         let is_present = op.go(start, direction, more, &mut local.read_ahead);
         let ReadAhead { spare, .. } = &*local.read_ahead;
+        // The index has only skipped entries so far. The host repeats the call where it may take
+        // long.
         if local.is_impatient && spare.is_empty() && !spare.done && spare.skipped > 0 {
             return Err(Error::Long);
         }

@@ -222,6 +222,8 @@ pub(super) fn parts<'g>(
     for (i, slot) in node.slots.iter().enumerate() {
         match old {
             Some(old) if slot.address(guard).is_unset() => {
+                // Two slots of a wider root are one of the old root, and one of a narrower root is
+                // two.
                 let wider = node.bits > old.bits;
                 let range = if wider {
                     i / 2..i / 2 + 1
