@@ -328,6 +328,7 @@ fn push_raw(span: Span, pool: &[u8], parts: &mut TermParts) {
     while at < span.to {
         let from = at;
         let (head, len) = wire::open(&pool[at..span.to]);
+        // A leaf is whole. Of a container only the head is passed; its parts follow.
         at += match head {
             Head::Leaf => larder_term::skip(&pool[at..span.to]),
             _ => len,

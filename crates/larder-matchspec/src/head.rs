@@ -340,11 +340,13 @@ impl Walk<'_, '_> {
             });
             return;
         }
+        // An argument that is a closed pattern, a variable, or `'_'`: one step, too.
         let closed = self.source.closed_argument(at).map(Step::Closed);
         if let Some(step) = closed.or_else(|| self.loose(at)) {
             self.steps.push(step);
             return;
         }
+        // A container with a variable in it. Open it, and visit its parts.
         let parts = self.source.each(at);
         match self.source.head(at) {
             Head::Tuple(n) => {
