@@ -349,6 +349,7 @@ impl Unique for Writes {
             Start::At(position) => Bound::Included(position),
             Start::Past(position) => Bound::Excluded(position),
         });
+        // The far end of the scan.
         let until = self.bound(batch.until.as_ref().map(|until| &until[..]));
         let most = match batch.want {
             0 => MOST,
