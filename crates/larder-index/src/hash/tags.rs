@@ -89,8 +89,8 @@ fn least<E: Eight>(bucket: Bucket<'_>, low: u8, except: usize) -> Option<LeastTa
         let distances = E::words(pair).and(distance).minus(lows).and(distance);
         let not_ours = numbers.exceeds(last).or(numbers.equals(except));
         let ranks = distances.or(numbers).or(not_ours);
-        // (2) The second rank of a column is the least of three: the second so far, and the greater
-        // one of the new rank and the least so far.
+        // (2) The new second rank of a column is the second so far, or the greater one of the new
+        // rank and the least so far, whichever is less.
         second = second.min(least.max(ranks));
         least = least.min(ranks);
         numbers = numbers.plus(E::splat(8));
