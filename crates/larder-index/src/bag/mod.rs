@@ -479,6 +479,8 @@ impl<R: KeyRule> Multi for Bag<R> {
         (batch, chosen): (&Batch, &[u32]),
         predicate: &mut dyn FnMut() -> bool,
     ) -> bool {
+        // The objects of a list are removed with their entry, so all of them must be chosen.
+        // Entries of the hash order are lists.
         let Some(lists) = scan::whole_lists(batch, chosen) else {
             return false;
         };

@@ -210,6 +210,7 @@ fn fences_around<'g>(path: &mut TreePath<'g>, children: &RangeInclusive<usize>) 
         }
         fences(path)
     };
+    // The fences of a child follow from its number in the last node of the path.
     let (low, _) = fences_of(*children.start());
     let (_, high) = fences_of(*children.end());
     Prefix::of_fences(low, high)

@@ -246,6 +246,7 @@ impl<'g> TreeView<'g> {
     #[inline(always)]
     fn tied(&self, slot: u64, suffix: &[u8], i: usize) -> Result<SearchResult, Torn> {
         let record = self.record(slot)?;
+        // The first of them is mostly the only one.
         match self.compare(&record, suffix)? {
             Ordering::Equal => Ok(SearchResult {
                 i,

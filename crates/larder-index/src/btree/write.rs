@@ -454,6 +454,7 @@ impl BPlusTree {
         mut predicate: impl FnMut(&LockedTreeLeaf<'_>, usize, &Record) -> bool,
     ) -> Previous {
         match self.find_present(guard, SearchKey::new(position)) {
+            // The leaf is locked at the version that was read. An absent position takes no lock.
             Ok(Some(found)) => self.remove_found(guard, found, predicate),
             Ok(None) => Previous::Absent,
             Err(Torn) => self.remove_locked(guard, position, &mut predicate),

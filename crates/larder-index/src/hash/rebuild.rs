@@ -180,11 +180,14 @@ impl<'l, R: KeyRule> Moved<'l, R> {
 
     /// The bytes that the entries take in a leaf of this class, about.
     fn need(&self, sum: &Sum, class: u8) -> usize {
+        // No body is too long for the class: those that can be inside a leaf are, and the sums
+        // suffice.
         let outside = HANDLE + SLOT_ENTRY;
         if sum.longest <= most_body(class) {
             let unused = unused(sum.count, class);
             return sum.bytes + unused + (sum.entries - sum.count) * outside;
         }
+        // Otherwise look at each length.
         let mut need = 0;
         self.each_len(&mut |len| {
             need += match lives_inside(len, class) {
@@ -323,6 +326,7 @@ impl<'l, R: KeyRule> Rebuild<'l, R> {
     #[inline(never)]
     pub(crate) fn common_bits(&self) -> CommonBits {
         let (mut first, mut differ) = (None, 0);
+        // A bit is set in `differ` if some hash has another one there than the first hash has.
         let Ok(()) = self.moved.each(|hash, _| -> Result<(), Infallible> {
             differ |= hash ^ *first.get_or_insert(hash);
             Ok(())

@@ -287,6 +287,7 @@ impl<R: KeyRule> HashOrder<R> {
         mut agrees: impl FnMut(&LockedHashLeaf<'_>, &Hit<'_>) -> bool,
     ) -> Previous {
         match self.find_present(guard, key) {
+            // The leaf is locked at the version that was read. An absent key takes no lock.
             Ok(Some(found)) => self.remove_found(guard, key, found, agrees),
             Ok(None) => Previous::Absent,
             Err(Undecided) => self.remove_locked(guard, key, &mut agrees),

@@ -481,6 +481,7 @@ impl ListBatch {
         key: Key<'_>,
         value: &[u8],
     ) -> Result<Written, Error> {
+        // A list is one write for snapshots, and its events are pushed together.
         match op.store.history() {
             Some(history) => self.put_watched(table, op, key, value, history),
             None => table.put(op, key, value),

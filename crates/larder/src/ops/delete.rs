@@ -248,6 +248,7 @@ impl EngineTable {
         let put = |store| self.state.replace(op.state, store, op.guard).map_err(drop);
         match op.store.history() {
             None => put(fresh),
+            // Somebody may need versions or events of the fresh store, too.
             Some(history) => {
                 let locks = op.store.layers().locks;
                 history.swap_store(fresh.base(), locks, |history| {

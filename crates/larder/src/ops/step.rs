@@ -326,6 +326,7 @@ impl EngineTable {
         cursor: &'l mut ReadAhead,
         request: &StepRequest<'_>,
     ) -> Option<NextEntry<'l>> {
+        // The table is dead or busy: `begin` returns the right error. Or the cursor has only a key.
         if self.state.tag() != 0 || !self.may_answer(cursor, request.wanted) {
             return None;
         }
@@ -597,6 +598,8 @@ impl EngineTable {
     ) {
         let table = self.changes.number();
         for cursor in cursors {
+            // The write itself has changed the stamp. It concerns nothing that this walk has read
+            // ahead.
             if cursor.passed(table, key) == before {
                 cursor.set_stamp(now);
             }

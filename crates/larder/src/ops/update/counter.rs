@@ -323,6 +323,7 @@ impl<'v> Counters<'v> {
                 let at = few.iter().take_while(|other| other.pos < counter.pos);
                 few.insert(at.count(), counter);
             }
+            // There is one more than the array is for. Move all to a tree.
             Counters::Few(few) => {
                 let few = few.drain(..).chain([counter]);
                 *self = Counters::Many(few.map(|counter| (counter.pos, counter)).collect());
