@@ -103,6 +103,8 @@ impl DirectBody {
         bound: &'r Bound<'s>,
         scratch: &mut Scratch,
     ) -> Found<'r, 's> {
+        // `Built` leaves it to the host to make the term. `Written` has a part that no host makes,
+        // or too many levels, so it is written to the arena.
         let (parts, is_made) = match self {
             DirectBody::Built(parts) => (parts, true),
             DirectBody::Written(parts) => (parts, false),
@@ -132,8 +134,11 @@ impl DirectBody {
             DirectBody::True => Some(true),
             DirectBody::Constant(constant) => Some(constants.get(*constant) == TRUE),
             DirectBody::Built(parts) => match parts[..] {
+                // No other term begins with the bytes of `true`.
                 [TermPart::Element(position)] => Some(row.run(position).starts_with(TRUE)),
+                // The steps that bind the variable have not been run.
                 [TermPart::Bound(_)] => None,
+                // A tuple or a list.
                 _ => Some(false),
             },
             DirectBody::Object | DirectBody::Written(_) => Some(false),
@@ -207,14 +212,18 @@ impl<'s> BuiltTerm<'_, 's> {
     pub fn with_next(&self, run: TermRun<'s>) -> &'s [u8] {
         let bytes = run.0;
         let mut end = larder_term::skip(bytes);
+        // The position of the element that is stored after the run's term, if the run is that of
+        // the element that was found last.
         let Some(mut position) = self.row.position_after(bytes) else {
             return &bytes[..end];
         };
         for part in &self.parts[self.given..] {
+            // The next part of the result must be that element.
             let is_next = matches!(*part, TermPart::Element(next) if next == position);
             let Some(&tag) = bytes.get(end).filter(|_| is_next) else {
                 break;
             };
+            // The elements before a binary are passed, if that is cheap.
             if tag != tags::BIN && larder_term::fixed_len(tag) == 0 {
                 break;
             }
@@ -235,6 +244,7 @@ impl<'s> BuiltTerm<'_, 's> {
     where
         's: 'b,
     {
+        // A single part lies in one piece already.
         if let [TermPart::Element(position)] = *self.parts {
             return self.row.whole_element(position);
         }
@@ -318,6 +328,7 @@ fn push_raw(span: Span, pool: &[u8], parts: &mut TermParts) {
     while at < span.to {
         let from = at;
         let (head, len) = wire::open(&pool[at..span.to]);
+        // A leaf is whole. Of a container only the head is passed; its parts follow.
         at += match head {
             Head::Leaf => larder_term::skip(&pool[at..span.to]),
             _ => len,

@@ -122,7 +122,9 @@ impl Clause {
     where
         'a: 's,
     {
+        // Variables of the clause before are forgotten.
         machine.next_clause(&self.head);
+        // The steps of the head bind the variables that the guards and the body use.
         if !machine.matches(&self.head) || !machine.guards(&self.checks) {
             return None;
         }

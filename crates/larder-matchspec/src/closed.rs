@@ -41,6 +41,9 @@ pub(crate) fn strip<'a>(run: &'a [u8], pattern: &[u8]) -> Option<&'a [u8]> {
 /// Matches the term that a run begins with against the pattern that `pattern` begins with. Returns
 /// what follows the term, and moves `pattern` behind its first term.
 fn after<'a>(run: &'a [u8], pattern: &mut &[u8]) -> Option<&'a [u8]> {
+    // A leaf matches itself, and a map each map that has its pairs. Any other container must have
+    // the same head, and then its parts are matched one by one. The template that the pattern is an
+    // argument of is split at a bounded depth, so this doesn't recurse further.
     let (head, at) = wire::open(pattern);
     let parts = match head {
         Head::Leaf => {
@@ -50,6 +53,7 @@ fn after<'a>(run: &'a [u8], pattern: &mut &[u8]) -> Option<&'a [u8]> {
         }
         Head::Map(count) => {
             *pattern = &pattern[at..];
+            // Skip the pairs of the map after the last one that was found.
             let (rest, left) = pairs(run, count, pattern)?;
             return Some(wire::skip_terms(rest, 2 * left));
         }
@@ -82,6 +86,7 @@ fn pairs<'a>(run: &'a [u8], count: usize, pattern: &mut &[u8]) -> Option<(&'a [u
     let (Head::Map(size), at) = wire::open(run) else {
         return None;
     };
+    // The map has too few pairs.
     if size < count {
         return None;
     }
@@ -96,6 +101,7 @@ fn pairs<'a>(run: &'a [u8], count: usize, pattern: &mut &[u8]) -> Option<(&'a [u
             None => wanted.find(rest, &mut left),
             Some(map) => map.find(&wanted, rest, &mut left),
         };
+        // The value must match, too.
         rest = after(found?, pattern)?;
     }
     Some((rest, left))

@@ -209,6 +209,7 @@ impl CompiledClauses {
             clauses,
         } = self;
         // (3)
+        // A body or a guard may ask for what only the host knows, such as `self()`.
         let asks =
             |op: &Op| matches!(op, Op::Call(func, _) | Op::CallOne(func, _) if func.asks_context());
         let asks = |clause: &Clause| clause.checks.iter().chain(&clause.result).any(asks);

@@ -84,10 +84,14 @@ impl<'p> Filter<'p> {
                 Some((test, Place::Beside(number)))
             }
         };
+        // A head that is a tuple matches objects of its own arity only. Any other head needs as
+        // many elements as its tests look at.
         let (least, most) = match clause.head.form {
             HeadForm::Tuple { arity, .. } => (arity, arity),
             _ => (clause.min_arity, usize::MAX),
         };
+        // These conditions are decided on the element's own bytes. Others may compare whole
+        // terms, and so follow handles.
         let is_bounded = test.is_none_or(|(test, _)| {
             use Condition::*;
             let condition = test.condition(&constants);
@@ -130,7 +134,8 @@ impl Filter<'_> {
             _ => self.holds(run),
         };
         for (index, object) in objects.enumerate() {
-            let is = match self.run(object) {
+            // The verdict may be known without the element.
+            let is = match self.element_bytes(object) {
                 Ok(run) if holds(run) => Verdict::Passed,
                 Ok(_) => Verdict::Rejected,
                 Err(verdict) => verdict,
@@ -146,17 +151,23 @@ impl Filter<'_> {
             .is_none_or(|(test, _)| test.holds(self.head, run, &self.constants))
     }
 
-    /// The bytes of an object from the test's element on, or what is known without them.
+    /// The bytes of an object from the test's element on.
+    ///
+    /// # Errors
+    /// The verdict, if it is known without them.
     #[inline(always)]
-    fn run<'v>(&self, object: UnopenedObject<'v>) -> Result<&'v [u8], Verdict> {
+    fn element_bytes<'v>(&self, object: UnopenedObject<'v>) -> Result<&'v [u8], Verdict> {
+        // The object is compressed, or its value has the exact key.
         let (arity, others) = object.beside_key().ok_or(Verdict::Unknown)?;
         if arity < self.least || arity > self.most {
             return Err(Verdict::Rejected);
         }
+        // The test might read a large binary.
         if !self.is_bounded && object.has_handles() {
             return Err(Verdict::Unknown);
         }
         match self.test {
+            // Pass the elements before it, which are fewer than those of a group.
             Some((_, Place::Beside(number))) => {
                 let from = (0..number).fold(others, |from, _| from.next());
                 match from.is_out_of_line() {
@@ -168,6 +179,7 @@ impl Filter<'_> {
                 let key = object.key().filter(|key| key.len() <= LONGEST_IN_LINE);
                 key.ok_or(Verdict::Unknown)
             }
+            // The arity is all that is tested.
             None => Err(Verdict::Passed),
         }
     }

@@ -148,9 +148,11 @@ impl CompiledHead {
         let HeadForm::Tuple { elements, .. } = &self.form else {
             return false;
         };
+        // For each element that has steps, run these on its bytes from the left.
         elements.iter().all(|element| {
             let mut run = row.run(element.position);
             self.steps[element.steps.clone()].iter().all(|step| {
+                // Each step takes bytes off the front. `None`: the row doesn't match.
                 let left = step.plain(run, constants, |slot, term| bound[slot as usize] = term);
                 run = left.unwrap_or_default();
                 left.is_some()
@@ -338,11 +340,13 @@ impl Walk<'_, '_> {
             });
             return;
         }
+        // An argument that is a closed pattern, a variable, or `'_'`: one step, too.
         let closed = self.source.closed_argument(at).map(Step::Closed);
         if let Some(step) = closed.or_else(|| self.loose(at)) {
             self.steps.push(step);
             return;
         }
+        // A container with a variable in it. Open it, and visit its parts.
         let parts = self.source.each(at);
         match self.source.head(at) {
             Head::Tuple(n) => {

@@ -22,6 +22,7 @@ pub(crate) fn push_prefix<'p>(pattern: &'p [u8], out: &mut Vec<u8>) -> Option<&'
     let (head, at) = wire::open(pattern);
     let mut rest = &pattern[at..];
     match head {
+        // Terms with other pairs match it, too, so their order keys have no prefix in common.
         Head::Map(_) => None,
         Head::Leaf => {
             let (leaf, rest) = wire::split(pattern);
@@ -40,6 +41,7 @@ pub(crate) fn push_prefix<'p>(pattern: &'p [u8], out: &mut Vec<u8>) -> Option<&'
                 push_cons(out);
                 rest = push_prefix(rest, out)?;
             }
+            // The tail ends a list: any term of an improper list, `[]` of a proper one.
             if matches!(head, Head::Improper(_)) {
                 return push_prefix(rest, out);
             }

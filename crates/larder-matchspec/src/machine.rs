@@ -651,6 +651,7 @@ impl<'a> Machine<'a, '_> {
                 to: self.arena.len(),
             }
         });
+        // Remember where it is, for the next instruction that asks for it.
         match value {
             Val::Object => self.object = Some(span),
             Val::Bindings => self.bindings = Some(span),

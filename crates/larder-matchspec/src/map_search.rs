@@ -137,12 +137,15 @@ impl<'a> UnorderedMap<'a> {
         run: &'a [u8],
         left: &mut usize,
     ) -> Option<&'a [u8]> {
+        // The walks below have taken as long as sorting the keys would.
         if self.passed > PASSES * self.count {
             return self.find_sorted(key, run, left);
         }
+        // Mostly the key is one of those after the last one that was found.
         let before = *left;
         let mut found = key.find(run, left);
         self.passed += before - *left;
+        // Otherwise search from the first pair on.
         if found.is_none() {
             *left = self.count;
             found = key.find(self.pairs, left);
@@ -159,11 +162,13 @@ impl<'a> UnorderedMap<'a> {
         left: &mut usize,
     ) -> Option<&'a [u8]> {
         let pairs = self.pairs;
+        // Mostly the next key of the map is the next one that is searched for.
         let next = (*left > 0).then(|| key.after(run));
         if let Some(Ok(value)) = next {
             *left -= 1;
             return Some(value);
         }
+        // Sort the keys at the first search, and search in halves.
         if self.sorted.is_empty() {
             self.sorted = sorted(pairs, self.count);
         }

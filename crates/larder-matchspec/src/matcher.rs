@@ -44,6 +44,8 @@ impl Program {
     #[inline]
     pub fn matcher(&self, keypos: usize, access: KeyAccess) -> Matcher<'_> {
         let constants = self.constants();
+        // With several clauses, an object that fails the tests of one may pass those of another. So
+        // nothing is found out beforehand.
         let [clause] = &self.code.clauses[..] else {
             return Matcher {
                 program: self,
@@ -55,6 +57,7 @@ impl Program {
                 matches_all: false,
             };
         };
+        // A head that is a variable or '_', and no tests: every object passes.
         let known = clause.known_result();
         let is_any = matches!(clause.head.form, HeadForm::Any);
         let matches_all = is_any && clause.tests.is_empty();
@@ -63,6 +66,7 @@ impl Program {
         let filter = pays
             .then(|| Filter::of(clause, constants, keypos, access))
             .flatten();
+        // The filter does the first test.
         let rest = clause.tests.get(1..).unwrap_or_default();
         Matcher {
             program: self,
@@ -86,14 +90,18 @@ impl<'p> Matcher<'p> {
     /// The result for an object of which the filter has said this, if it is known already.
     #[inline(always)]
     pub fn known(&self, verdict: Verdict) -> Option<Known> {
+        // The object has passed all tests if there are none, or if the filter has done the only
+        // one.
         let is_left = |(_, rest): (_, &[Test])| !rest.is_empty();
         match self.matches_all || verdict == Verdict::Passed && !self.only.is_some_and(is_left) {
+            // `None` if the clause consists of more than tests, or if its result is another one.
             true => self.known,
             false => None,
         }
     }
 
-    /// As [`Program::show`], on an object of which the filter has said this.
+    /// As [`Program::show`], on an object of which the filter has said this: passes the result to
+    /// `show`, if the program matches the object.
     #[inline(always)]
     pub fn show<R>(
         &self,
@@ -103,8 +111,11 @@ impl<'p> Matcher<'p> {
         scratch: &mut Scratch,
         show: impl FnOnce(Shown<'_>) -> R,
     ) -> Option<R> {
+        // The tests that the filter hasn't done.
         let mut row = Row::stored(object);
-        let at = self.passed(verdict, &mut row)?;
+        let at = self.first_passed(verdict, &mut row)?;
+        // The clause consists of tests. Its result is built of parts that lie in the row and among
+        // the constants, which the host puts together.
         if let Some(parts) = self.built {
             return Some(show(Shown::Built(&mut BuiltTerm {
                 parts,
@@ -114,6 +125,7 @@ impl<'p> Matcher<'p> {
                 bound: &NO_TERMS,
             })));
         }
+        // Otherwise match the rest of the clause, and compute its body.
         let environment = self.environment(context);
         self.program
             .show_result(at, row, environment, scratch, show)
@@ -129,22 +141,24 @@ impl<'p> Matcher<'p> {
         scratch: &'s mut Scratch,
     ) -> bool {
         let mut row = Row::stored(object);
-        let Some(at) = self.passed(verdict, &mut row) else {
+        let Some(at) = self.first_passed(verdict, &mut row) else {
             return false;
         };
         let environment = self.environment(context);
         self.program.gives_true(at, &mut row, &environment, scratch)
     }
 
-    /// The first clause whose tests the row passes.
+    /// The number of the first clause whose tests the row passes.
     #[inline(always)]
-    fn passed(&self, verdict: Verdict, row: &mut Row<'_>) -> Option<usize> {
+    fn first_passed(&self, verdict: Verdict, row: &mut Row<'_>) -> Option<usize> {
         match (self.only, verdict) {
+            // The filter has checked the arity, and done the first test.
             (Some((clause, rest)), Verdict::Passed) => {
                 clause.passes_all(rest, row, &self.constants).then_some(0)
             }
+            // The filter hasn't read the object, or there is none.
             (Some((clause, _)), _) => clause.passes(row, &self.constants).then_some(0),
-            (None, _) => self.program.passed(0, row, &self.constants),
+            (None, _) => self.program.first_passed(0, row, &self.constants),
         }
     }
 

@@ -152,7 +152,7 @@ impl Program {
     ) -> bool {
         let mut row = Row::stored(object);
         let constants = self.constants();
-        let Some(at) = self.passed(0, &mut row, &constants) else {
+        let Some(at) = self.first_passed(0, &mut row, &constants) else {
             return false;
         };
         let environment = Environment { constants, context };
@@ -226,7 +226,7 @@ impl Program {
 
     /// Step 1: the first clause from `from` on whose tests the row passes.
     #[inline]
-    pub(crate) fn passed(
+    pub(crate) fn first_passed(
         &self,
         from: usize,
         row: &mut Row<'_>,
@@ -253,7 +253,7 @@ impl Program {
     ) -> Option<Outcome<'s>> {
         let constants = self.constants();
         // (1) Find a clause whose tests the row passes.
-        let at = self.passed(0, row, &constants)?;
+        let at = self.first_passed(0, row, &constants)?;
         let environment = Environment { constants, context };
         let mut bound = None;
         let found = self.find(at, row, &environment, &mut bound, scratch)?;
@@ -275,7 +275,7 @@ impl Program {
         show: impl FnOnce(Shown<'_>) -> R,
     ) -> Option<R> {
         let constants = self.constants();
-        let at = self.passed(0, &mut row, &constants)?;
+        let at = self.first_passed(0, &mut row, &constants)?;
         let environment = Environment { constants, context };
         self.show_result(at, row, environment, scratch, show)
     }
@@ -365,7 +365,7 @@ impl Program {
                     if let Some(value) = self.code.clauses[at].run(machine) {
                         return Some(machine.locate_result(value));
                     }
-                    next = self.passed(at + 1, machine.row, &constants);
+                    next = self.first_passed(at + 1, machine.row, &constants);
                 }
                 None
             },

@@ -32,11 +32,14 @@ impl Reads {
 
 /// Adds the positions that a clause reads. `false`: it may read all of them.
 fn of_clause(clause: &Clause, positions: &mut SmallVec<[usize; 4]>) -> bool {
+    // What the tests look at.
     for test in &clause.tests {
         positions.extend(test.reads());
     }
+    // What the head looks at, beside its tests.
     match &clause.head.form {
         HeadForm::Any => {}
+        // It is no tuple, so it matches no object. Nothing is gained by a proof of that.
         HeadForm::Other => return false,
         HeadForm::Tuple { elements, .. } => {
             for element in elements {
@@ -55,6 +58,7 @@ fn of_clause(clause: &Clause, positions: &mut SmallVec<[usize; 4]>) -> bool {
         [Op::Push(Operand::Object)] => &[],
         ref result => result,
     };
+    // Adds what an operand reads. `false`: that may be all of the row.
     let mut operand = |operand| match operand {
         Operand::Field(position) => {
             positions.push(position);
@@ -68,6 +72,7 @@ fn of_clause(clause: &Clause, positions: &mut SmallVec<[usize; 4]>) -> bool {
         // What steps have bound is a part of the elements that the head looks at.
         Operand::Const(_) | Operand::Int(_) | Operand::Var(_) | Operand::Stack(_) => true,
     };
+    // What the guards that aren't tests and the body read.
     clause.checks.iter().chain(result).all(|op| match *op {
         Op::Push(a)
         | Op::CallOne(_, a)

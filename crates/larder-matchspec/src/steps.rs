@@ -74,6 +74,7 @@ impl<'a> Machine<'a, '_> {
                 let (term, left) = wire::split(run);
                 self.has_value(slot, Val::Term(term)).then_some(left)
             }
+            // A container must have as many parts. Their own steps follow.
             Step::List(count) => match wire::open(run) {
                 (Head::List(n), at) if n == count as usize => Some(&run[at..]),
                 _ => None,
@@ -92,7 +93,9 @@ impl<'a> Machine<'a, '_> {
                 self.frames.push((n.checked_sub(count as usize)?, proper));
                 Some(&run[at..])
             }
+            // The pattern is walked over together with the term.
             Step::Closed(pattern) => closed::strip(run, self.constants.get(pattern)),
+            // The elements that the steps since `OpenList` have left, and the tail.
             Step::RestSkip => self.rest(run).map(|(_, left)| left),
             Step::RestBind(slot) => {
                 let (value, left) = self.rest(run)?;

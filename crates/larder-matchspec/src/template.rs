@@ -446,6 +446,7 @@ impl<T: Terms> TemplateReader<'_, T> {
         match self.terms.shape(term) {
             TermShape::Atom(atom) => Ok(!wire::is_loose(atom)),
             TermShape::Nil | TermShape::Leaf(_) => Ok(true),
+            // Without its pairs, it isn't known.
             TermShape::Map => match self.terms.pairs(term) {
                 Some(pairs) => self.are_closed(&pairs, depth),
                 None => Ok(false),
@@ -458,6 +459,7 @@ impl<T: Terms> TemplateReader<'_, T> {
                 }
                 Ok(true)
             }
+            // A list, cell by cell: only its elements go one level down.
             TermShape::Cell(mut head, mut rest) => loop {
                 if !self.is_closed(head, depth)? {
                     return Ok(false);

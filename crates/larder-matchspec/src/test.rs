@@ -188,6 +188,8 @@ fn matches(steps: &[Step], mut run: &[u8], constants: &Constants<'_>) -> bool {
                 let rest = closed::strip(run, constants.get(pattern));
                 rest.map(|rest| run.len() - rest.len())
             }
+            // A container must have as many parts. Its head is consumed, and its parts are left to
+            // the next steps.
             _ => match (*step, wire::open(run)) {
                 (Step::Tuple(wanted), (Head::Tuple(n), at))
                 | (Step::List(wanted), (Head::List(n), at))

@@ -161,11 +161,14 @@ fn end_of_other(bytes: &[u8], at: usize) -> usize {
 /// `end_of` of a term that may have children.
 #[inline(never)]
 fn end_of_nested(bytes: &[u8], at: usize) -> usize {
+    // `pending` is the number of terms that are still to be passed, which lie one after the other
+    // from `at` on. So no stack is needed, however deep the term is.
     let (mut at, mut pending) = other_head(bytes, at);
     at = pass_small(bytes, at, &mut pending);
     while pending > 0 {
         pending -= 1;
         match fixed_len(bytes[at]) {
+            // Its children follow its head, before the other pending ones.
             0 => {
                 let (next, children) = other_head(bytes, at);
                 (at, pending) = (next, pending + children);

@@ -598,9 +598,11 @@ impl ReadAhead {
         stamp: Option<Stamp>,
         last: LastEdge,
     ) {
+        // Whether the step before was from the same edge, and has found the leaf as this one has.
         let is_same = last.table == table && self.is_directed(direction);
         let is_again = is_same && last.first != FromEdge::No && self.seen == self.alone.seen;
         self.keep_alone(table, direction);
+        // `keep_alone` may have dropped a large answer. Then there is nothing to keep.
         if self.table != 0 {
             self.stamp = stamp;
             self.first = match is_again {

@@ -147,11 +147,13 @@ impl Objects for ListValues<'_> {
 
     fn remove_if(&mut self, f: &mut dyn FnMut(&[u8]) -> bool) -> usize {
         let list = self.list();
+        // Look for the first object that goes in the old list, where it lies. Without one, nothing
+        // is copied.
         let first = list::items(list).find(|item| f(&list[item.object.clone()]));
         let Some(first) = first else {
             return 0;
         };
-        // What stays of the list ends at `end`.
+        // From there on, move those that stay to the front. What stays of the list ends at `end`.
         let (mut at, mut end, mut removed) = (first.end, first.from, 1);
         while let Some(item) = list::items_from(self.list(), at).next() {
             at = item.end;
@@ -184,6 +186,7 @@ impl Objects for ListValues<'_> {
         let Some(item) = list::items(self.list()).nth(ordinal) else {
             return;
         };
+        // The object keeps its number (G4). Those after it move by the difference of the lengths.
         let list = self.change();
         let rest = list[item.end..].to_vec();
         list.truncate(item.from);

@@ -224,7 +224,8 @@ impl<R: KeyRule> Bag<R> {
         concerned: Concerned,
         f: &mut dyn FnMut(&mut dyn Objects),
     ) {
-        // (1)
+        // (1) A key has an entry if and only if it has an object (G1). So the entry tells whether
+        // the key is concerned.
         let found = match concerned {
             Concerned::All => Ok(Some(self.entries.find_locked::<false>(guard, key))),
             Concerned::Present => self.entries.find_present(guard, key).map(|found| {
@@ -238,15 +239,19 @@ impl<R: KeyRule> Bag<R> {
             }),
         };
         match found {
-            // (2)
+            // (2) The leaf is locked. `update_list` unlocks it, also if the key is a tree key,
+            // which is then changed under its stripe (3).
             Ok(Some(found)) => {
                 if !self.update_list::<false>(guard, key, found, |objects, _| f(objects)) {
                     self.update_general(guard, key, concerned, true, f);
                 }
             }
+            // The key isn't concerned. No lock was taken: the operation is a read.
             Ok(None) => return,
+            // Another writer was in the leaf. Take the lock, and look again.
             Err(Undecided) => self.update_general(guard, key, concerned, false, f),
         }
+        // No lock is held any more.
         self.flush_postponed(guard);
     }
 
@@ -261,6 +266,7 @@ impl<R: KeyRule> Bag<R> {
         is_in_tree: bool,
         f: &mut dyn FnMut(&mut dyn Objects),
     ) {
+        // Whether the key is concerned is decided under the lock here, by its objects.
         let concerns = |objects: &dyn Objects| match concerned {
             Concerned::All => true,
             Concerned::Present => !objects.is_empty(),
@@ -273,10 +279,13 @@ impl<R: KeyRule> Bag<R> {
         };
         let mut is_in_tree = is_in_tree;
         loop {
-            // (3) Another writer may have made a list of it meanwhile, or the other way round.
+            // (3) Neither lock is held between two attempts. So another writer may have made a list
+            // of a tree key, or a tree key of a list. Try one after the other, until the key is
+            // what the attempt expects.
             if is_in_tree && self.update_in_tree(guard, key, &mut f) {
                 return;
             }
+            // (1), (2) A list, or no entry.
             let found = self.entries.find_locked::<false>(guard, key);
             if self.update_list::<false>(guard, key, found, |objects, _| f(objects)) {
                 return;
@@ -298,11 +307,14 @@ impl<R: KeyRule> Bag<R> {
         let mut list = ListBuffer::new();
         let hit = hit.as_ref();
         let mut mark = Mark::of::<MARKED, _>(hit, |hit| locked.leaf.mark(hit));
+        // The leaf is locked, so `f` sees the objects where they lie. It writes the new list to
+        // `list`.
         let old = hit.map(|hit| locked.leaf.value(hit));
         let change = self.change_list(guard, key, old, &mut list, |objects| {
             f(objects, &mut mark.now);
         });
         let found = Found { locked, hit };
+        // The entry of a tree key stays as it is. `change_whole` unlocks the leaf in either case.
         let is_list = change.is_some();
         let change = change.unwrap_or(Change::Keep);
         (self.entries).change_whole::<MARKED>(guard, key, found, change, &list, mark);
@@ -467,6 +479,8 @@ impl<R: KeyRule> Multi for Bag<R> {
         (batch, chosen): (&Batch, &[u32]),
         predicate: &mut dyn FnMut() -> bool,
     ) -> bool {
+        // The objects of a list are removed with their entry, so all of them must be chosen.
+        // Entries of the hash order are lists.
         let Some(lists) = scan::whole_lists(batch, chosen) else {
             return false;
         };

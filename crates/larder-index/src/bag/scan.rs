@@ -382,6 +382,7 @@ pub(super) fn whole_lists(batch: &Batch, chosen: &[u32]) -> Option<Vec<u32>> {
         while end < batch.len() && batch.key(end) == key {
             end += 1;
         }
+        // The first chosen object that is left is one of this list. All of the list must be chosen.
         if (next as usize) < end {
             for object in first..end {
                 if next as usize != object {
@@ -561,9 +562,11 @@ pub(super) fn scan_key<'g, R: KeyRule>(
     // As a scan of the entries leaves it: the key, and the list after it.
     batch.bytes.extend_from_slice(key.bytes);
     let list = batch.bytes.len();
+    // A key without an entry has no object (G1).
     if !bag.entries.get(guard, key, &mut batch.bytes) {
         return true;
     }
+    // Replace the entry by one for each object of the list. The objects of a tree key may be many.
     let entry = BatchEntry::copied(0, list, batch.bytes.len());
     let is_list = spread(&entry, None, Direction::Forward, batch);
     if !is_list {
@@ -613,9 +616,11 @@ pub(super) fn try_step<R: KeyRule>(
         .entries
         .try_step(guard, key, Direction::Forward, entry)?;
     if next.found {
-        // Of a list only the beginning may have been copied.
+        // Of a list only the beginning may have been copied. `None`: this is a tree header, or too
+        // little was copied.
         let (list, limit) = (entry.value.clone(), entry.value_limit());
         let object = list::first_object(&entry.bytes[..list.end], list.start)?;
+        // The value becomes the first object, as far as it is wanted and was copied.
         let end = object.start.saturating_add(limit).min(list.end);
         entry.value = object.start..object.end.min(end);
     }

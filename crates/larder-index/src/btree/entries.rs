@@ -137,6 +137,7 @@ impl Entries {
     /// Where to cut the entries so that both sides have about the same size, and at least one
     /// entry.
     pub(crate) fn middle(&self) -> usize {
+        // Sizes are those in the old leaf. A longer prefix makes all records shorter.
         let total = self.content_size(0..self.len(), 0);
         let mut below = 0;
         let at = self.parts.iter().position(|part| {
@@ -268,6 +269,7 @@ impl Entries {
         if !part.record.is_outside() {
             return write_inline_record(part, prefix - old.leaf().prefix_len(), source, to);
         }
+        // The handle moves to the new leaf (O2). The object itself stays where it is.
         let handle = handle(source, part);
         to[0] = HANDLE_TAG;
         to[1..][..8].copy_from_slice(&handle.bits().to_le_bytes());
@@ -299,7 +301,8 @@ fn write_inline_record(
     source: &[u8],
     to: &mut [u8],
 ) -> (u64, usize) {
-    // Write the new length of the suffix, and the length of the value.
+    // The suffix loses the bytes by which the prefix grows. The new head begins after these, and
+    // so takes as many bytes from the rest of the position, if it has as many: `stripped` of them.
     let (record, at) = (part.record, part.record.rest_at());
     let (left, value, rest) = (
         record.suffix() - prefix_growth,
@@ -307,6 +310,8 @@ fn write_inline_record(
         record.rest(),
     );
     let stripped = rest.min(prefix_growth);
+    // Write the new length of the suffix, and the length of the value. A length of less than 128
+    // has one byte, any other two.
     let mut lengths = 0;
     for n in [left, value] {
         if n < 0x80 {
@@ -339,7 +344,8 @@ fn move_short_record(
     const SIZE: usize = 32;
     let (suffix, value) = (part.record.suffix(), part.record.value());
     let (at, rest) = (part.record.rest_at(), part.record.rest());
-    // What the head takes in from the rest is no longer in the record.
+    // The new head begins `prefix_growth` bytes later. So it takes as many bytes from the beginning
+    // of the rest, which are no longer in the record.
     let stripped = rest.min(prefix_growth);
     let copied = rest - stripped + value;
     if copied > SIZE || prefix_growth >= 5 {

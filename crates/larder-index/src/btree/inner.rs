@@ -117,6 +117,8 @@ impl InnerLevels {
             let (address, child) = slot.load_with_address(guard);
             match child {
                 TreeChild::Leaf(leaf) => return (path, leaf),
+                // The child's number stays true: the separators of a published node never change
+                // (B4).
                 TreeChild::Node(node) => {
                     node.prefetch();
                     let child = choose(node);

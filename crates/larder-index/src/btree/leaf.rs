@@ -409,6 +409,7 @@ impl NewTreeLeaf {
         let records = range
             .clone()
             .map(|i| copies.stored(i).record(suffix(i).len()));
+        // `fill` numbers the entries of the new leaf from 0.
         let first = range.start;
         new.fill(range.len(), records.sum(), |i, writer| {
             let (suffix, stored) = (suffix(first + i), copies.stored(first + i));

@@ -255,6 +255,7 @@ impl<'g> LockedTreeLeaf<'g> {
         if (n + 1) * SLOT + size > heap {
             return false;
         }
+        // From here on a reader may see any of the stores, and fails to validate.
         self.change();
         // Shift the slots from `i` on by one. Slot `n` is free.
         let slots = &self.leaf.words()[i..=n];
@@ -341,8 +342,9 @@ impl<'g> LockedTreeLeaf<'g> {
         old: &Record,
     ) -> bool {
         if let StoredValue::Inline(new) = stored {
+            // Nearly all updates keep the length.
             if old.value() == new.len() && !old.is_outside() {
-                // The lengths are equal. The slot and the rest of the record stay.
+                // The slot and the rest of the record stay.
                 self.overwrite(old, 0, new);
                 return true;
             }
@@ -374,6 +376,7 @@ impl<'g> LockedTreeLeaf<'g> {
             // Otherwise below the other records, and the slot then points there. The bytes of the
             // old record are wasted until the leaf is compacted (B12).
             false if n * SLOT + size <= heap => (heap - size, heap - size),
+            // It would overlap the slots. Nothing has been changed.
             false => return false,
         };
         self.change();
@@ -408,6 +411,7 @@ impl<'g> LockedTreeLeaf<'g> {
         record_offset: usize,
     ) {
         let words = self.leaf.words();
+        // A short record is put together in registers, and written without a branch.
         let is_written = short_record(suffix, stored)
             .is_some_and(|(bytes, len)| words::write_short(words, record_offset, bytes, len));
         if !is_written {

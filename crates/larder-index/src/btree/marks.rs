@@ -52,7 +52,10 @@ impl LockedTreeLeaf<'_> {
         // Ordering: Relaxed, here and below, see above.
         let leaf_mark = head.mark.load(Relaxed);
         let mut generation = leaf_mark & LAST;
+        // The leaf gets another mark: all entries with the old one lose it by the new generation
+        // (B14).
         if leaf_mark >> BITS != mark {
+            // There is no next generation. Begin anew, with no slot that has one.
             if generation == LAST {
                 words[..self.len()].iter().for_each(unmark);
                 generation = 0;
@@ -62,6 +65,7 @@ impl LockedTreeLeaf<'_> {
             }
             head.mark.store(mark << BITS | generation, Relaxed);
         }
+        // The entry has the leaf's mark now.
         let slot = words[i].load(Relaxed);
         words[i].store(slot & !MARK_MASK | generation << OFFSET_BITS, Relaxed);
     }

@@ -277,6 +277,8 @@ impl InnerNode {
         let (mut low, mut high) = (at, count);
         while low < high {
             let middle = (low + high) / 2;
+            // Separators with a greater head are above the position. So is one that is equal to it,
+            // if the child before the position is sought.
             let below = self.heads[middle] == same
                 && match self.separators.get(middle).cmp(position) {
                     Ordering::Less => true,

@@ -208,10 +208,12 @@ fn count_in(leaf: TreeLeaf<'_>, part: Between<'_>) -> Option<(u64, bool)> {
         let view = leaf.read().ok()?;
         // All reads of one attempt are of one version, or the attempt is repeated.
         let counted = (|| {
+            // Without a bound on a side, all entries on that side count.
             let from = match part.low {
                 Some(low) => view.search_any(low.bytes())?.0,
                 None => 0,
             };
+            // The entry at the upper position isn't counted, but reported.
             let (to, is_there) = match part.high {
                 Some(high) => view.search_any(high.bytes())?,
                 None => (view.len(), false),
@@ -401,6 +403,7 @@ impl InnerLevels {
     ) -> Result<u64, AttemptError> {
         match node.children[i].load(guard) {
             TreeChild::Leaf(leaf) => {
+                // A leaf is counted under its lock. The call's budget is a number of leaves.
                 *left = left.checked_sub(1).ok_or(AttemptError::Enough)?;
                 // Don't wait for the lock (B5). Under `changing` no leaf becomes obsolete.
                 let locked = leaf.try_lock().ok().flatten().ok_or(AttemptError::Busy)?;

@@ -38,9 +38,11 @@ impl BPlusTree {
         loop {
             // (1) Descend from the root.
             let leaf = self.inner.find(key, guard);
+            // (2) to (5) Read the leaf.
             if let Ok(result) = read_leaf(leaf, key, &mut look) {
                 return result;
             }
+            // The leaf was obsolete or was changed meanwhile. Its writer needs a moment.
             backoff.snooze();
         }
     }
@@ -84,11 +86,14 @@ impl BPlusTree {
         lent: &mut Option<&'g [u8]>,
     ) -> Lookup {
         self.read(guard, position, |view, spot| {
-            // Each attempt overwrites what the one before has written.
+            // Each attempt overwrites what the one before has written. An outside value is lent: it
+            // is immutable, and the guard keeps it. `outside` validates the version before it
+            // follows the handle (O3).
             *lent = match spot.record {
                 Some(record) if record.is_outside() => Some(view.outside(&record)?.value()),
                 _ => None,
             };
+            // Any other value, or none, lies in the leaf, and is copied.
             match lent {
                 Some(_) => Ok(Lookup::Long),
                 None => copy_short(view, spot.record, out, &mut Some(&mut *long)),
@@ -127,6 +132,8 @@ impl BPlusTree {
         key: SearchKey<'_>,
     ) -> Result<Option<Hint<'g>>, Torn> {
         let leaf = self.inner.find(key, guard);
+        // A writer is in the leaf. A read would have to wait for it; the caller waits for the lock
+        // instead.
         if leaf.is_locked() {
             return Err(Torn);
         }
@@ -248,6 +255,7 @@ fn copy_short(
     if let Some(len) = view.copy_short(&record, out)? {
         return Ok(Lookup::Short(len));
     }
+    // The value doesn't fit in `out`, which has been left as it was.
     if let Some(long) = long {
         long.clear();
         view.copy_value(&record, long)?;

@@ -210,6 +210,7 @@ fn fences_around<'g>(path: &mut TreePath<'g>, children: &RangeInclusive<usize>) 
         }
         fences(path)
     };
+    // The fences of a child follow from its number in the last node of the path.
     let (low, _) = fences_of(*children.start());
     let (_, high) = fences_of(*children.end());
     Prefix::of_fences(low, high)
@@ -586,6 +587,7 @@ fn join(
         items: std::mem::take(&mut all.items),
         separators: std::mem::take(&mut all.separators),
     };
+    // Copies: readers may still be descending through the neighbour.
     let beside = ChildSplice {
         items: neighbour.known_children().collect(),
         separators: neighbour.separators().clone(),
@@ -595,6 +597,7 @@ fn join(
     } else {
         (sparse, beside)
     };
+    // Left children, the separator between the two nodes, right children.
     *all = left;
     all.items.extend(right.items);
     all.separators.push(between);

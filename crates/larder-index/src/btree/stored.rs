@@ -60,6 +60,7 @@ impl BPlusTree {
         contention: i32,
         new: Handle,
     ) {
+        // (3) The entry has had a handle, and gets another one (O2).
         let old = slot.record.and_then(|record| leaf.set_handle(&record, new));
         let bytes = leaf.outside(new).memory();
         self.finish_in_place(guard, slot, leaf, contention);

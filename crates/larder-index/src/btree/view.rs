@@ -246,6 +246,7 @@ impl<'g> TreeView<'g> {
     #[inline(always)]
     fn tied(&self, slot: u64, suffix: &[u8], i: usize) -> Result<SearchResult, Torn> {
         let record = self.record(slot)?;
+        // The first of them is mostly the only one.
         match self.compare(&record, suffix)? {
             Ordering::Equal => Ok(SearchResult {
                 i,
@@ -396,6 +397,7 @@ impl<'g> TreeView<'g> {
             let found = position.get(self.leaf.prefix_len()..).ok_or(Torn)?;
             return Ok(found.cmp(suffix));
         }
+        // The first five bytes are equal. `rest` and `other` are the lengths of what follows.
         let (rest, other) = (record.rest(), suffix.len().saturating_sub(5));
         if rest <= 16 && other <= 16 {
             if let Some([high, low]) = words::sixteen(self.words, record.rest_at()) {
@@ -407,6 +409,7 @@ impl<'g> TreeView<'g> {
                 return Ok(found.cmp(&sought).then(rest.cmp(&other)));
             }
         }
+        // One of the two is longer, or fewer than sixteen bytes of the leaf are left.
         let sought = suffix.get(5..).unwrap_or(&[]);
         words::compare(self.words, record.rest_at(), rest, sought)
     }
@@ -464,6 +467,8 @@ impl<'g> TreeView<'g> {
         let head = head_of(suffix);
         // Entries before `low` are below the position, and `high` isn't, if there is such an entry.
         let (mut low, mut high, mut step) = (from, self.count, 1);
+        // Whether an entry above the position was found. From then on the range between the two is
+        // halved.
         let mut is_near = false;
         while low < high {
             let i = if is_near {
@@ -528,6 +533,8 @@ impl<'g> TreeView<'g> {
             to.copy_from_slice(value);
             return Ok(Some(value.len()));
         }
+        // The length may be torn. If it is short enough, some bytes are copied, and the caller's
+        // validation fails.
         let value = record.value();
         if value > SHORT_VALUE {
             return Ok(None);
@@ -642,10 +649,13 @@ impl<'g> TreeView<'g> {
         limit: usize,
     ) -> Result<(), Torn> {
         let (from, read) = (batch.bytes.len(), self.read_record(i)?);
+        // An outside object stays where it is: the guard of the batch keeps it.
         if let Some(record) = read.parts.outside() {
             batch.push_outside(self.outside(&record)?);
             return Ok(());
         }
+        // The position is put together of the leaf's prefix, the slot's head and the record. The
+        // value follows it, from `middle` on.
         let middle = self.copy_inside(&read, front, limit, &mut batch.bytes)?;
         let entry = BatchEntry::copied(from, middle, batch.bytes.len());
         batch.entries.push(entry);

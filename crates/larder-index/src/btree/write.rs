@@ -165,9 +165,11 @@ impl BPlusTree {
         f: &mut Updater<'_>,
     ) -> bool {
         match self.find_present(guard, SearchKey::new(position)) {
+            // The leaf is locked at the version that was read.
             Ok(Some(found)) => {
                 self.update_found::<false>(guard, found, scratch, |old, new, _| f(old, new))
             }
+            // The position is absent. No lock was taken: the operation is a read.
             Ok(None) => false,
             // As any update, under the lock from the beginning.
             Err(Torn) => self.update(guard, position, scratch, &mut |old, new| match old {
@@ -208,15 +210,19 @@ impl BPlusTree {
         // The callback sees the value in place, under the lock, and decides (I10).
         let change = f(slot.value(&leaf), scratch, &mut mark.now);
         match (change, &slot.record) {
+            // Nothing to do, or nothing to do it to. Returning drops the lock of an unchanged leaf.
             (Change::Keep, _) | (Change::Remove | Change::Splice(_), None) => return false,
             (Change::Remove, Some(record)) => {
                 self.remove_at(guard, &slot, leaf, record, contention);
                 return true;
             }
+            // The entry gets its mark while the number of its slot is known. Its slot keeps the
+            // mark, unless the leaf has no room for the new record (3).
             (Change::Put | Change::Splice(_), _) => {
                 mark.set::<MARKED, _>(slot.entry(), |i, mark| leaf.set_mark(i, mark));
             }
         }
+        // `scratch` has the bytes of a part. Try to write only these.
         if let Change::Splice(part) = change {
             match self.splice_at(guard, &slot, leaf, part, scratch, contention) {
                 None => return true,
@@ -241,6 +247,7 @@ impl BPlusTree {
         new: &[u8],
         contention: i32,
     ) -> Option<LockedTreeLeaf<'g>> {
+        // An absent value has no part.
         let Some(record) = &at.record else {
             return Some(leaf);
         };
@@ -249,6 +256,7 @@ impl BPlusTree {
             let spliced = leaf.handle(record).and_then(|old| {
                 self.spliced(at.suffix.len(), leaf.outside(old), part.range(), new)
             });
+            // The new value is short enough to be inside the leaf.
             let Some(handle) = spliced else {
                 return Some(leaf);
             };
@@ -285,6 +293,7 @@ impl BPlusTree {
         if let Some(previous) = appended {
             return previous;
         }
+        // Neither the predicate nor the preparation has been called yet (B22).
         let found = self.find_locked(guard, key);
         self.put_found::<true>(guard, found, value, predicate, |old, mark| {
             preparation.run(old, mark)
@@ -413,10 +422,12 @@ impl BPlusTree {
             // The predicate refuses under the lock. Dropping `leaf` unlocks an unchanged leaf.
             return Previous::Refused;
         }
+        // From here on the value is stored. The caller may keep the old one first.
         if MARKED {
             mark.now = prepare(old, mark.now);
         }
         let previous = Previous::of(slot.record.is_some());
+        // As in `update_found`. A new entry gets no mark: it has no slot yet.
         mark.set::<MARKED, _>(slot.entry(), |i, mark| leaf.set_mark(i, mark));
         self.put_at(guard, &slot, leaf, value, contention);
         previous
@@ -443,6 +454,7 @@ impl BPlusTree {
         mut predicate: impl FnMut(&LockedTreeLeaf<'_>, usize, &Record) -> bool,
     ) -> Previous {
         match self.find_present(guard, SearchKey::new(position)) {
+            // The leaf is locked at the version that was read. An absent position takes no lock.
             Ok(Some(found)) => self.remove_found(guard, found, predicate),
             Ok(None) => Previous::Absent,
             Err(Torn) => self.remove_locked(guard, position, &mut predicate),
@@ -470,6 +482,7 @@ impl BPlusTree {
         mut predicate: impl FnMut(&LockedTreeLeaf<'_>, usize, &Record) -> bool,
     ) -> Previous {
         let (leaf, slot) = (found.leaf, &found.slot);
+        // In the first two cases, returning drops the lock of an unchanged leaf.
         let Some(record) = &slot.record else {
             return Previous::Absent;
         };
@@ -551,6 +564,8 @@ impl BPlusTree {
                 let done = leaf.replace_value(at.i, at.head, at.suffix, stored, record);
                 (done, 0)
             }
+            // The run is recorded even if there is no room: (3b) and (3c) size and cut the new
+            // leaves by it.
             None => {
                 let run_length = leaf.record_insert(at.i);
                 let done = leaf.put_entry(at.i, at.head, at.suffix, stored);

@@ -160,6 +160,7 @@ impl Heads {
         if next == GENERATIONS || self.generations[newest].get().map(|g| g.bits) != Some(bits) {
             return 0;
         }
+        // Several threads may get here. One of them makes the generation, and the others wait.
         let mut made = 0;
         self.generations[next].get_or_init(|| {
             let generation = Generation::new(bits + FACTOR_BITS);

@@ -194,11 +194,13 @@ impl Chains {
         last: Option<&[u8]>,
         f: &mut dyn FnMut(u64, &'g [u8], &'g [u8]) -> bool,
     ) -> bool {
+        // A position has only the top bits of a hash. So the last hash is the greatest with these.
         let first = first.map_or(0, |position| hash_and_key(position).0);
         let last = last.map_or(u64::MAX, |position| hash_and_key(position).0 | REST);
         if first > last {
             return true;
         }
+        // A chain has nodes of neighbouring hashes, too.
         self.heads.each_between(first, last, guard, &mut |node| {
             !(first..=last).contains(&node.hash()) || f(node.hash(), node.key(), node.value())
         })

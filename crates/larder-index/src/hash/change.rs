@@ -184,6 +184,7 @@ impl LockedHashLeaf<'_> {
     ) -> bool {
         let n = entries(bucket.word(0));
         let lowest = object_offset(slot_entry(bucket, n), 0);
+        // The part becomes shorter: what lies below it moves up. There is always room for that.
         if new.len() < len {
             let gap = len - new.len();
             self.add(0, -(gap as isize));
@@ -201,6 +202,8 @@ impl LockedHashLeaf<'_> {
         if more > free || live > self.leaf.bounds().most as usize || !lives_inside(body, class) {
             return false;
         }
+        // What lies below the part moves down, so the new bytes begin lower, and the end of the
+        // object stays (H5).
         self.add(0, more as isize);
         bucket.move_down(lowest, at, more);
         lower_slots(bucket, i, n, more as u64);
@@ -465,6 +468,7 @@ impl LockedHashLeaf<'_> {
             let Some((SlotBody { slot, from, end }, _)) = slots.find(|&(_, at)| at == place) else {
                 break;
             };
+            // Bits of tags and offsets are included, which the caller ignores.
             all |= slot;
             if slot & OUTSIDE != 0 {
                 handles.push(Handle::from_bits(plain::handle_bits(&bytes[from..end])));

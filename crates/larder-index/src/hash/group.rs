@@ -134,6 +134,7 @@ impl Group {
             count += (tags >> tag & 1) as usize;
             tags |= 1 << tag;
         }
+        // Without twins, take the entries in the order of the bits.
         let Some(twins) = twins.get(..count).filter(|twins| !twins.is_empty()) else {
             for place in group {
                 *place = by_tag[tags.trailing_zeros() as usize % TAGS];
@@ -141,6 +142,8 @@ impl Group {
             }
             return false;
         };
+        // Entries with equal tags are beside each other then, in any order. The caller compares
+        // them by their hashes.
         merge(group, by_tag, tags, twins);
         true
     }

@@ -79,6 +79,7 @@ impl Homes {
     /// The entries of a home, given the number of entries of the batch.
     #[inline]
     fn entries(&self, home: usize, len: usize) -> Option<HomeEntries> {
+        // The batch may begin or end within the leaf. `None`: it doesn't have this home.
         let nth = home.checked_sub(self.first)?;
         let &HomeStart { entry, overflow } = self.starts.get(nth)?;
         let next = self.starts.get(nth + 1);
@@ -106,6 +107,7 @@ impl Homes {
                 range: mut entries,
                 overflow,
             } = self.entries(at, len)?;
+            // Where the entries are those of the bucket, tags are compared before keys.
             let found = match self.in_buckets {
                 true => {
                     let tags = plain::tags(bytes, at * self.shape.bucket());
@@ -159,6 +161,7 @@ impl OldHomes {
     #[inline]
     pub(crate) fn replace(&mut self, old: usize, new: usize) {
         self.is_same &= old == new;
+        // The homes that begin at this entry, or at one before it: their first entry is `new` now.
         while let Some(start) = self.starts.get_mut(self.moved) {
             if start.entry as usize > old {
                 break;

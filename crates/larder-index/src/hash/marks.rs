@@ -82,6 +82,7 @@ impl LockedHashLeaf<'_> {
         };
         let head = self.leaf.head();
         // Ordering: Relaxed, here and below, see above.
+        // A leaf has one mark. If this is another one, the entries with the old one lose theirs.
         if head.mark.load(Relaxed) != mark {
             if !planted(Fault::OldMarks) {
                 let all = self.leaf.tail_marks().iter().chain(&head.head_marks);
@@ -114,6 +115,8 @@ impl LockedHashLeaf<'_> {
         let bits = self.bits(bucket);
         // Bit `i - 1` is that of slot entry `i`. The last entry may have none.
         let (bit, top) = (1 << (i - 1), 1u64.checked_shl(n as u32 - 1).unwrap_or(0));
+        // The last entry takes the place, with its mark or without. Or all bits after the removed
+        // one move down.
         let moved = match last {
             true if bits & top != 0 => bits & !top | bit,
             true => bits & !bit,
@@ -130,6 +133,7 @@ impl LockedHashLeaf<'_> {
         let shift = first % 64;
         // Ordering: Relaxed, both, see above.
         let mut bits = self.mark_word(first).load(Relaxed) >> shift;
+        // The bits of a bucket may lie in two words.
         if shift + marked > 64 {
             bits |= self.mark_word(first + 63).load(Relaxed) << (64 - shift);
         }
@@ -148,6 +152,7 @@ impl LockedHashLeaf<'_> {
         };
         let all = mask(marked);
         set(self.mark_word(first), all << shift, bits << shift);
+        // The upper bits are in the next word.
         if shift + marked > 64 {
             let shift = 64 - shift;
             set(self.mark_word(first + 63), all >> shift, bits >> shift);

@@ -238,10 +238,13 @@ impl<R: KeyRule> Unique for HashOrder<R> {
         predicate: &mut Predicate<'_>,
     ) -> Previous {
         match self.find_absent(guard, key) {
+            // The key was absent when the leaf was read, and is so still: the leaf is locked at the
+            // version that was read.
             Ok(Some(locked)) => {
                 let found = Found { locked, hit: None };
                 self.put_found::<false>(guard, key, found, value, predicate, |_, mark| mark)
             }
+            // The key is there. No lock was taken: the operation is a read.
             Ok(None) => Previous::Refused,
             // As any put, under the lock from the beginning.
             Err(Undecided) => self.put(guard, key, value, &mut |old| {
@@ -269,6 +272,8 @@ impl<R: KeyRule> Unique for HashOrder<R> {
         hint: &Hint<'_>,
         predicate: &mut Predicate<'_>,
     ) -> Previous {
+        // The hint is of no use if another writer holds the lock or has changed the leaf, or if it
+        // is a hint of another index. Then the key is searched for.
         let Some((mut leaf, home, hit)) = hint.lock_hash(self.shared.number.0) else {
             return self.put(guard, key, value, predicate);
         };
@@ -354,11 +359,13 @@ impl<R: KeyRule> Unique for HashOrder<R> {
         f: &mut Updater<'_>,
     ) -> bool {
         match self.find_present(guard, key) {
+            // The leaf is locked at the version that was read, so the entry is where it was found.
             Ok(Some(Found { locked, hit })) => {
                 let hit = Some(&hit);
                 let found = Found { locked, hit };
                 self.update_found::<false>(guard, key, found, scratch, |old, new, _| f(old, new))
             }
+            // The key is absent. No lock was taken: the operation is a read.
             Ok(None) => false,
             // As any update, under the lock from the beginning.
             Err(Undecided) => self.update_with(guard, key, scratch, &mut |old, new| match old {
@@ -422,7 +429,8 @@ impl<R: KeyRule> Unique for HashOrder<R> {
     /// sample is the next leaf. Leaves at random points wouldn't do: where a table has shrunk,
     /// leaves with small ranges of hashes may have as many entries as others.
     fn sample<'g>(&'g self, guard: &'g Guard, point: u64, batch: &mut Batch<'g>) -> u64 {
-        // A scan from the leaf's first hash reads the whole leaf, unsorted.
+        // A scan from the leaf's first hash reads the whole leaf, unsorted, if no number of entries
+        // is wanted. Set the batch so for this scan.
         let hash = self.trie.find(point, guard).shape().first_hash(point);
         let want = std::mem::take(&mut batch.want);
         let any_order = std::mem::replace(&mut batch.any_order, true);
@@ -431,9 +439,11 @@ impl<R: KeyRule> Unique for HashOrder<R> {
             self.scan(guard, Start::At(position), Direction::Forward, batch);
         });
         (batch.want, batch.any_order) = (want, any_order);
+        // After the last leaf, begin again with the first one.
         if batch.done {
             return 0;
         }
+        // The scan would go on at the first hash of the next leaf.
         let mut next = [0; 8];
         next[..HASH].copy_from_slice(&batch.resume[..HASH]);
         u64::from_be_bytes(next)

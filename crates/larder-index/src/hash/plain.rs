@@ -61,9 +61,11 @@ pub(crate) struct BucketSum {
 #[inline]
 pub(crate) fn sum(bucket: &[u8], shape: Shape) -> BucketSum {
     let n = usize::from(bucket[0]);
+    // Slot entry 0 is the bucket's head.
     let slots = bucket
         .get(SLOT_ENTRY..SLOT_ENTRY * (1 + n))
         .unwrap_or_default();
+    // Only the flags are kept in the end. Tags and offsets needn't be masked out here.
     let (mut flags, mut last) = (0, None);
     for slot in slots.chunks_exact(SLOT_ENTRY) {
         let slot = u16::from_le_bytes([slot[0], slot[1]]);
@@ -262,6 +264,7 @@ fn append(bucket: &mut [u8], unit_shift: u32, slot: u16, body: &[u8], size: usiz
     if SLOT_ENTRY * (n + 2) + size > heap {
         return false;
     }
+    // Count the entry, and write its slot entry and its object.
     let from = heap - size;
     bucket[0] = n as u8 + 1;
     let slot = slot | (from >> unit_shift) as u16;

@@ -211,14 +211,19 @@ impl<R: KeyRule> HashOrder<R> {
                 return Ok(Lookup::Absent);
             };
             let lookup = match &mut long {
+                // The value is outside the leaf. The version is validated before its handle is
+                // followed. This case comes first: such a hit has no length.
                 _ if hit.outside => {
                     view.copy_outside_to(hit.bucket, hit.from, out, long.as_deref_mut())?
                 }
+                // A long value, which the caller wants.
                 Some(long) if hit.value_len() > SHORT_VALUE => {
                     long.clear();
                     hit.copy(long);
                     Lookup::Long
                 }
+                // A short value; or a long one that the caller doesn't want, of which nothing is
+                // copied.
                 _ => hit.copy_short(out),
             };
             note(view.version(), hit);
@@ -240,11 +245,14 @@ impl<R: KeyRule> HashOrder<R> {
         long: &mut Vec<u8>,
         lent: &mut Option<&'g [u8]>,
     ) -> Lookup {
+        // Nearly every lookup ends with this attempt.
         let found = self.try_read(guard, key, |view, hit| {
             copy_or_lend(view, hit, out, long, lent)
         });
         match found {
             Ok(lookup) => lookup,
+            // The attempt may have written torn bytes to the buffers, which the general read
+            // overwrites.
             Err(Undecided) => self.get_or_lend_general(guard, key, out, long, lent),
         }
     }
@@ -303,16 +311,20 @@ impl<R: KeyRule> HashOrder<R> {
         guard: &'g Guard,
         hash: u64,
     ) -> Option<HashLeaf<'g>> {
+        // Begin with the first leaf. `first` is the least hash of the range of `leaf`.
         let mut leaf = self.trie.find(0, guard);
         let (mut first, mut passed) = (0, 0);
+        // While the range of `leaf` ends at or before the hash, the leaf must be empty.
         while let Some(next) = leaf.shape().end_hash(first).filter(|&next| next <= hash) {
             let view = leaf.read().ok()?;
+            // The count is only true if the version is still the same.
             if view.count() > 0 || !view.is_valid() || passed == 2 * MOST_EMPTY {
                 return None;
             }
             passed += 1;
             (first, leaf) = (next, self.trie.find(next, guard));
         }
+        // The range of `leaf` has the hash.
         Some(leaf)
     }
 
@@ -393,10 +405,14 @@ fn copy_or_lend<'g>(
     *lent = None;
     Ok(match hit {
         None => Lookup::Absent,
+        // The value is outside the leaf. It is immutable, and the guard keeps it, so it needs no
+        // copy. `outside` validates the version before it follows the handle (O3).
         Some(hit) if hit.outside => {
             *lent = Some(view.outside(&hit)?.value());
             Lookup::Long
         }
+        // The value is in the leaf. The caller validates the copy. Torn offsets don't lead out of
+        // the bucket.
         Some(hit) if hit.value_len() > SHORT_VALUE => {
             long.clear();
             hit.copy(long);

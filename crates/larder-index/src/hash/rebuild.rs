@@ -180,11 +180,14 @@ impl<'l, R: KeyRule> Moved<'l, R> {
 
     /// The bytes that the entries take in a leaf of this class, about.
     fn need(&self, sum: &Sum, class: u8) -> usize {
+        // No body is too long for the class: those that can be inside a leaf are, and the sums
+        // suffice.
         let outside = HANDLE + SLOT_ENTRY;
         if sum.longest <= most_body(class) {
             let unused = unused(sum.count, class);
             return sum.bytes + unused + (sum.entries - sum.count) * outside;
         }
+        // Otherwise look at each length.
         let mut need = 0;
         self.each_len(&mut |len| {
             need += match lives_inside(len, class) {
@@ -280,8 +283,11 @@ impl<'l, R: KeyRule> Rebuild<'l, R> {
         sizes: &'l Sizes,
     ) -> Self {
         let moved = Moved { leaves, more, keys };
+        // Objects that could be inside some leaf decide how large buckets are.
         let sum = moved.sum();
         let class = sizes.class(sum.count, sum.bytes, |class| moved.above(&sum, class));
+        // The class decides which objects are inside (H12). So only now is it known how many bytes
+        // the entries need.
         let need = moved.need(&sum, class);
         Rebuild {
             moved,
@@ -320,6 +326,7 @@ impl<'l, R: KeyRule> Rebuild<'l, R> {
     #[inline(never)]
     pub(crate) fn common_bits(&self) -> CommonBits {
         let (mut first, mut differ) = (None, 0);
+        // A bit is set in `differ` if some hash has another one there than the first hash has.
         let Ok(()) = self.moved.each(|hash, _| -> Result<(), Infallible> {
             differ |= hash ^ *first.get_or_insert(hash);
             Ok(())
@@ -356,10 +363,12 @@ impl<'l, R: KeyRule> Rebuild<'l, R> {
         loop {
             match self.fill(plans, bit) {
                 Ok(built) => return Some(built),
-                // (3) It may have got more than half of the entries; or all of them, for which it
-                // need not have room.
+                // One of the leaves was full before all entries were moved. If all hashes have the
+                // same bit here, it would get all entries, however large it were made.
                 Err(Failure::Full(_)) if self.common_bits().bits > bit => return None,
+                // (3) Otherwise it gets more than half of the entries. Fill a larger one.
                 Err(Failure::Full(leaf)) => plans[leaf].plan.enlarge(4),
+                // One leaf had room for all entries, and the other one got none.
                 Err(Failure::OneSided) => return None,
             }
         }
@@ -429,7 +438,7 @@ impl<'l, R: KeyRule> Rebuild<'l, R> {
                 }
             };
             *count += 1;
-            // No bucket of the leaf has room: the caller begins again with a larger leaf.
+            // `None`: no bucket of the leaf has room. The caller begins again with a larger leaf.
             *live += size.ok_or(Failure::Full(which))? + SLOT_ENTRY;
             Ok(())
         })?;

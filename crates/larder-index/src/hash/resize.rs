@@ -209,7 +209,7 @@ impl<R: KeyRule> HashOrder<R> {
             if bit >= most {
                 return None;
             }
-            // All hashes share the bits before this one.
+            // All hashes share the bits before this one. Try to divide them by it.
             let depth = bit as u8 + 1;
             let first = prefix(hash, bit as u8);
             let ranges = [first, first | 1 << (63 - bit)].map(|hash| LeafRange { hash, depth });
@@ -230,6 +230,7 @@ impl<R: KeyRule> HashOrder<R> {
                 let inside_now = built.inside_now;
                 return Some(SplitLeaves { parts, inside_now });
             }
+            // All hashes share this bit, too. Go on with the first one in which they differ.
             bit = rebuild.common_bits().bits;
         }
     }
@@ -364,6 +365,7 @@ impl<R: KeyRule> HashOrder<R> {
             for e in plain::entries(bytes, bucket * shape.bucket(), shape) {
                 n += 1;
                 let body = &bytes[e.from..e.end];
+                // The body is a handle, or key and value.
                 if e.outside {
                     let handle = Handle::from_bits(plain::handle_bits(body));
                     f(leaf.object(handle).value());
@@ -373,7 +375,8 @@ impl<R: KeyRule> HashOrder<R> {
                 }
             }
         }
-        // Publish an empty leaf of the same range, then retire the outside objects (O4).
+        // Publish an empty leaf of the same range, then retire the outside objects (O4). A leaf
+        // that is empty already is unlocked as it is.
         if n > 0 {
             let new = self.sizes.empty(self.sizes.least(shape.depth), hash);
             self.trie.replace(&self.shared, leaf, hash, new, guard);

@@ -247,9 +247,11 @@ impl<'g, R: KeyRule> Reader<'_, 'g, R> {
             version: self.view.version(),
             from_edge: self.from_edge,
         });
+        // A single entry is found without a copy of its bucket.
         if self.forward && batch.limit() == 1 && !batch.by_hash {
             return self.read_one(batch);
         }
+        // All entries of the leaf are wanted, in any order: nothing is sorted.
         if batch.any_order && self.is_whole() {
             self.read_unordered(batch)?;
             return Ok(LeafEnd::Leaf);
@@ -383,6 +385,7 @@ impl<'g, R: KeyRule> Reader<'_, 'g, R> {
                     batch.entries.push(entry);
                 }
             }
+            // The batch is full. The next one begins after its last entry.
             if fit < group.len() {
                 ended = LeafEnd::Batch;
                 break;

@@ -183,15 +183,20 @@ impl Sizes {
         range: LeafRange,
         reason: Reason,
     ) -> Plan {
+        // What the entries need that are there now.
         let plan = self.plan_for(need, class, range, reason);
+        // Either no more are expected, or entries were removed lately.
         if soon <= need || reason == Reason::Shrinks {
             return plan;
         }
+        // What they will need when the expected ones are there, too.
         let later = self.plan_for(soon, class, range, Reason::Expects);
         let splits = later.splits && reason != Reason::Splits;
         match later.splits {
-            // One leaf won't do. So this one splits now, or is itself a part that will.
+            // One leaf won't do then. So this one splits now, while it has few entries; or it is
+            // itself a part of a split, and will split when it is full.
             true => Plan { splits, ..plan },
+            // One leaf will do. Make it so large at once.
             false => Plan {
                 buckets: plan.buckets.max(later.buckets),
                 ..plan

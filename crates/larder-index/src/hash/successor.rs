@@ -195,7 +195,8 @@ impl<'g> HashView<'g> {
         keys: &KeyProperties<R>,
         batch: &mut Batch<'g>,
     ) -> Result<Stepped, Torn> {
-        let OwnEntry { is_present, slot } = self.own(bound, &self.leaf.home(bound.hash), keys)?;
+        let OwnEntry { is_present, slot } =
+            self.find_own_entry(bound, &self.leaf.home(bound.hash), keys)?;
         let found = self.next_but(slot, bound, keys, batch)?;
         Ok(Stepped { is_present, found })
     }
@@ -215,21 +216,26 @@ impl<'g> HashView<'g> {
             // One pass over the tags has found both the bound's own entry and the next one.
             Some(OnlyTag { slot, next }) => {
                 let search = self.search_after(bound, slot);
-                (true, self.settle(home.bucket, search, next, keys, scratch)?)
+                (
+                    true,
+                    self.finish_home(home.bucket, search, next, keys, scratch)?,
+                )
             }
             None => {
-                let OwnEntry { is_present, slot } = self.own(bound, home, keys)?;
+                let OwnEntry { is_present, slot } = self.find_own_entry(bound, home, keys)?;
                 let search = self.search_after(bound, slot);
                 let found = self.least_of_home(home.bucket, search, keys, scratch)?;
                 (is_present, found)
             }
         };
+        // (4) The home has no entry after the bound.
         let found = match found {
             None => self.least_after(self.leaf.number(home.bucket), keys, scratch)?,
             found => found,
         };
+        // Copy the entry. It is validated, and so is the fact that there is none.
         match found {
-            Some(one) => self.copy(one, keys, entry)?,
+            Some(one) => self.copy_to_entry(one, keys, entry)?,
             None => self.confirm()?,
         }
         let found = found.is_some();
@@ -245,6 +251,8 @@ impl<'g> HashView<'g> {
         keys: &KeyProperties<R>,
     ) -> Option<OnlyTag> {
         let key = key.filter(|key| keys.is_short(key) && self.leaf.class() <= UNIT_CLASS)?;
+        // If no other entry at home has the tag, hashes needn't be compared. The entry is the key's
+        // if its object begins with the key.
         let only = only_tag(home.bucket, home.tag)?;
         let bits = bucket::slot_entry(home.bucket, only.slot);
         let is_inside = bits & usize::from(OUTSIDE) == 0;
@@ -266,7 +274,7 @@ impl<'g> HashView<'g> {
 
     /// Searches for the bound's own entry.
     #[inline(always)]
-    fn own<R: KeyRule>(
+    fn find_own_entry<R: KeyRule>(
         self,
         bound: LowerBound<'_>,
         home: &Home<'g>,
@@ -274,8 +282,11 @@ impl<'g> HashView<'g> {
     ) -> Result<OwnEntry, Torn> {
         let hit = match bound.key {
             Some(key) => self.find(bound.hash, home, key, keys.form(key))?,
+            // A bound without a key has no entry.
             None => None,
         };
+        // Its slot entry is left out of the search by tags, which only looks at the home bucket. A
+        // displaced entry is left out by a comparison with the bound.
         let at_home = hit.filter(|hit| hit.bucket.address() == home.bucket.address());
         Ok(OwnEntry {
             is_present: hit.is_some(),
@@ -294,10 +305,10 @@ impl<'g> HashView<'g> {
         batch: &mut Batch<'g>,
     ) -> Result<bool, Torn> {
         let found = self.successor(own, bound, keys, &mut batch.bytes)?;
-        // Validate the version, whether there is an entry or not. `give` does so before it measures
-        // the key.
+        // Validate the version, whether there is an entry or not. `copy_to_batch` does so before it
+        // measures the key.
         match found {
-            Some(found) => self.give(found, keys, batch)?,
+            Some(found) => self.copy_to_batch(found, keys, batch)?,
             None => self.confirm()?,
         }
         Ok(found.is_some())
@@ -357,12 +368,12 @@ impl<'g> HashView<'g> {
         }
         // (1) Find the least tag.
         let least = least_tag(bucket, search.from, search.own);
-        self.settle(bucket, search, least, keys, scratch)
+        self.finish_home(bucket, search, least, keys, scratch)
     }
 
-    /// Steps 2 and 3, given the least tag.
+    /// Steps 2 and 3: the wanted entry with the least position of a home, given the least tag.
     #[inline(always)]
-    fn settle<R: KeyRule>(
+    fn finish_home<R: KeyRule>(
         &self,
         bucket: Bucket<'g>,
         search: HomeSearch<'_>,
@@ -399,10 +410,12 @@ impl<'g> HashView<'g> {
         scratch: &mut Vec<u8>,
     ) -> Result<Option<Candidate>, Torn> {
         loop {
+            // Compare the entries with this tag by hash and key.
             if let Some(slot) = self.least_with_tag(bucket, search, tag, keys, scratch)? {
                 return Ok(Some(Candidate::new(search.home, slot, tag)));
             }
-            // All with the bound's tag are before the bound.
+            // None is wanted: the tag is the bound's, and all entries with it are before the bound.
+            // Entries with greater tags are after it.
             match least_tag(bucket, tag + 1, 0) {
                 Some(least) if least.is_shared => tag = least.tag,
                 least => {
@@ -539,7 +552,7 @@ impl<'g> HashView<'g> {
         out: &mut Vec<u8>,
     ) -> Result<CopiedPosition, Torn> {
         // The version is validated before a handle is followed (in `object`), and before the key of
-        // a body is measured.
+        // a body is measured: the length of a torn key could be any.
         let from = out.len();
         let key = match self.copy_body(one, out) {
             Some(handle) => {
@@ -558,7 +571,7 @@ impl<'g> HashView<'g> {
 
     /// Copies an entry to the empty batch.
     #[inline(always)]
-    fn give<R: KeyRule>(
+    fn copy_to_batch<R: KeyRule>(
         &self,
         one: Candidate,
         keys: &KeyProperties<R>,
@@ -578,14 +591,16 @@ impl<'g> HashView<'g> {
 
     /// Copies an entry. The bytes of `entry` are empty.
     #[inline(always)]
-    fn copy<R: KeyRule>(
+    fn copy_to_entry<R: KeyRule>(
         &self,
         one: Candidate,
         keys: &KeyProperties<R>,
         entry: &mut StepEntry,
     ) -> Result<(), Torn> {
+        // The object may be outside the leaf. Otherwise validate the body, and then measure its
+        // key.
         if let Some(handle) = self.copy_body(one, &mut entry.bytes) {
-            return self.copy_object(handle, entry);
+            return self.copy_outside_entry(handle, entry);
         }
         self.confirm()?;
         entry.set(keys.key_in(&entry.bytes), entry.bytes.len());
@@ -593,7 +608,7 @@ impl<'g> HashView<'g> {
     }
 
     #[inline(never)]
-    fn copy_object(&self, handle: Handle, entry: &mut StepEntry) -> Result<(), Torn> {
+    fn copy_outside_entry(&self, handle: Handle, entry: &mut StepEntry) -> Result<(), Torn> {
         let object = self.object(handle)?;
         entry.copy(object.position(), object.value(), entry.value_limit());
         Ok(())

@@ -84,11 +84,13 @@ fn least<E: Eight>(bucket: Bucket<'_>, low: u8, except: usize) -> Option<LeastTa
     let mut numbers = E::words(NUMBERS);
     let (mut least, mut second) = (E::splat(NONE), E::splat(NONE));
     for pair in pairs {
-        // (1) Ignore the words after the last slot entry, and slot entry `except`.
+        // (1) Rank eight slot entries. Those after the last one, and slot entry `except`, get the
+        // greatest rank.
         let distances = E::words(pair).and(distance).minus(lows).and(distance);
         let not_ours = numbers.exceeds(last).or(numbers.equals(except));
         let ranks = distances.or(numbers).or(not_ours);
-        // (2)
+        // (2) The new second rank of a column is the second so far, or the greater one of the new
+        // rank and the least so far, whichever is less.
         second = second.min(least.max(ranks));
         least = least.min(ranks);
         numbers = numbers.plus(E::splat(8));
@@ -133,10 +135,10 @@ fn only<E: Eight>(bucket: Bucket<'_>, tag: u8) -> Option<OnlyTag> {
     let mut numbers = E::words(NUMBERS);
     let mut least = [E::splat(NONE); 3];
     for pair in pairs {
-        // (1) As in `least`.
+        // (1) As in `least`, without an exception.
         let distances = E::words(pair).and(distance).minus(lows).and(distance);
         let ranks = distances.or(numbers).or(numbers.exceeds(last));
-        // (2)
+        // (2) Keep the three least ranks of each column.
         least = with_rank(least, ranks);
         numbers = numbers.plus(E::splat(8));
     }
@@ -152,9 +154,12 @@ fn only<E: Eight>(bucket: Bucket<'_>, tag: u8) -> Option<OnlyTag> {
         ];
     }
     let [first, second, third] = least.map(E::first);
+    // The least distance isn't 0: no entry at home has the tag. Or two distances are: several have
+    // it.
     if first >> 8 != 0 || second >> 8 == 0 {
         return None;
     }
+    // As in `least`: a greater distance is that of no entry after the tag.
     let distance = (second >> 8) as u8;
     Some(OnlyTag {
         slot: usize::from(first & 0xFF),

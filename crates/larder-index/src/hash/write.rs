@@ -136,16 +136,20 @@ impl<R: KeyRule> HashOrder<R> {
         key: Key<'_>,
         concerns: impl FnOnce(&Option<Hit<'g>>) -> bool,
     ) -> Result<Option<Found<'g, Option<Hit<'g>>>>, Undecided> {
+        // (1) Find the leaf. If a writer holds its lock, a read would have to wait for the unlock.
+        // The caller waits for the lock itself instead.
         let located = self.locate(guard, key);
         let LocatedKey { leaf, home } = located;
         if leaf.is_locked() {
             return Err(Undecided);
         }
+        // (2) Search it without the lock. The result is validated: it was true at one instant.
         let read = self.try_read_at(located, key, |_, hit| Ok(hit))?;
         if !concerns(&read.result) {
             return Ok(None);
         }
-        // Nobody has written since the read, so the result of the search is still valid.
+        // The lock is taken only at the version that was read. So nobody has written since the
+        // read, and the result of the search is still valid.
         let mut leaf = leaf.try_lock_at(read.version).ok_or(Undecided)?;
         let contention = leaf.add_contention(UNCONTENDED);
         let locked = LockedKey {
@@ -202,7 +206,10 @@ impl<R: KeyRule> HashOrder<R> {
         // The callback decides under the lock. It may write the new value to `scratch`.
         let old = hit.map(|hit| locked.leaf.value(hit));
         let change = f(old, scratch, &mut mark.now);
+        // Try a change of a part of the value first. Whatever it can't do is left to
+        // `change_whole`, with the whole new value in `scratch`.
         match (change, hit) {
+            // An absent value has no part.
             (Change::Splice(_), None) => return false,
             (Change::Splice(part), Some(hit)) => match part.range() {
                 // (3) The bytes of the value after the part stay where they are.
@@ -213,7 +220,8 @@ impl<R: KeyRule> HashOrder<R> {
                     self.finish_in_place(guard, locked.leaf, locked.contention);
                     return true;
                 }
-                // An outside value is copied once, with the other part.
+                // An outside value is copied once, with the other part. The new object is complete
+                // before the leaf leads to it (O1).
                 part if hit.outside => {
                     let key_len = key.bytes.len();
                     if let Some(new) = self.spliced(&locked.leaf, hit, key_len, part, scratch) {
@@ -224,8 +232,11 @@ impl<R: KeyRule> HashOrder<R> {
                         self.replace_object(guard, locked.leaf, locked.contention, at, new);
                         return true;
                     }
+                    // The new value belongs inside the leaf.
                     change.complete_value(Some(locked.leaf.value(hit)), scratch);
                 }
+                // The bucket has no room for the longer part, its unit is more than a byte, or the
+                // object has become too long for the leaf.
                 _ => change.complete_value(Some(locked.leaf.value(hit)), scratch),
             },
             _ => {}
@@ -247,13 +258,18 @@ impl<R: KeyRule> HashOrder<R> {
         mark: Mark,
     ) -> bool {
         match (change, hit) {
+            // Returning drops the lock of an unchanged leaf, whose version stays the same.
             (Change::Keep, _) | (Change::Remove, None) => return false,
+            // Steps 3 to 6 of a removal.
             (Change::Remove, Some(hit)) => {
                 self.remove_hit(guard, key.hash, locked, hit);
                 return true;
             }
+            // `new` is the whole value, also if only a part of it differs from the old one.
             (Change::Put | Change::Splice(_), _) => {}
         }
+        // An entry that is there gets its mark now, while the hit says where it is: `store` may
+        // move it. A new entry gets its mark from `store`, when it has a slot entry.
         let mark_of_new = mark.of_new::<MARKED>(hit.is_none());
         mark.set::<MARKED, _>(hit, |hit, mark| {
             locked.leaf.set_mark(hit.bucket, hit.slot, mark)
@@ -271,6 +287,7 @@ impl<R: KeyRule> HashOrder<R> {
         mut agrees: impl FnMut(&LockedHashLeaf<'_>, &Hit<'_>) -> bool,
     ) -> Previous {
         match self.find_present(guard, key) {
+            // The leaf is locked at the version that was read. An absent key takes no lock.
             Ok(Some(found)) => self.remove_found(guard, key, found, agrees),
             Ok(None) => Previous::Absent,
             Err(Undecided) => self.remove_locked(guard, key, &mut agrees),
@@ -324,11 +341,14 @@ impl<R: KeyRule> HashOrder<R> {
         // The predicate decides under the lock: nobody can change the value before it is replaced.
         let old = hit.map(|hit| locked.leaf.value(hit));
         if !predicate(old) {
+            // Returning drops the lock of an unchanged leaf.
             return Previous::Refused;
         }
+        // From here on the value is stored. The caller may keep the old one first.
         if MARKED {
             mark.now = prepare(old, mark.now);
         }
+        // As in `change_whole`: an entry that is there gets its mark before `store` moves it.
         let new = mark.of_new::<MARKED>(hit.is_none());
         mark.set::<MARKED, _>(hit, |hit, mark| {
             locked.leaf.set_mark(hit.bucket, hit.slot, mark)
@@ -367,6 +387,8 @@ impl<R: KeyRule> HashOrder<R> {
             // The key is new: insert it in its home bucket, or in the next bucket with room.
             None if mark == 0 => self.insert(&home, key.bytes, &mut leaf, value),
             None => {
+                // A new entry is the last of its bucket. If the home bucket has one more entry
+                // afterwards, it is there; a displaced entry gets no mark.
                 let slot = entries(home.bucket.word(0)) + 1;
                 let done = self.insert(&home, key.bytes, &mut leaf, value);
                 if done && entries(home.bucket.word(0)) == slot {
@@ -410,7 +432,9 @@ impl<R: KeyRule> HashOrder<R> {
             value,
             length_prefixed: self.keys.length_prefixed,
         };
-        // Inside by its length, with room in the leaf as a whole, and in a bucket.
+        // Three conditions, the cheapest first: the object is short enough for a bucket of this
+        // class, the leaf stays below its upper bound, and a bucket has room. Only the last of them
+        // changes anything.
         lives_inside(len, class) && has_capacity(leaf.leaf(), body) && leaf.insert(home, body)
     }
 
@@ -523,7 +547,9 @@ impl<R: KeyRule> HashOrder<R> {
         part: Range<usize>,
         new: &[u8],
     ) -> Option<Handle> {
+        // The lock is held, so the handle isn't torn and the object stays.
         let object = leaf.object(leaf.view().handle(hit));
+        // The length of the new value decides whether the object stays outside.
         let len = object.value().len() - part.len() + new.len();
         let body = body_size(key_len, len, self.keys.length_prefixed);
         match lives_inside(body, leaf.leaf().class()) {
@@ -556,6 +582,8 @@ impl<R: KeyRule> HashOrder<R> {
         // (3) Read the handle before its slot entry is overwritten.
         let handle = leaf.handle(hit);
         leaf.remove(&locked.home, hit);
+        // If this thread walks over the table, what it has read of the leaf stays valid beyond the
+        // removed key (`removed`).
         let id = self.leaf_id(&leaf, truncated(hash));
         removed::note(id, leaf.version_before(), leaf.version_after());
         if leaf.leaf().live_bytes() < leaf.leaf().bounds().least as usize
@@ -625,6 +653,8 @@ impl<R: KeyRule> HashOrder<R> {
         let mergeable =
             (contention < 0 || leaf.leaf().count() == 0) && self.sizes.mergeable(shape.class, live);
         if mergeable {
+            // The scan goes on after this leaf. So the leaf merges only with a buddy that the scan
+            // needn't read any more.
             self.reclaim_space(guard, hash, leaf, Partner::Passed);
         } else if contention < HIGH_CONTENTION {
             self.reclaim_space(guard, hash, leaf, Partner::None);

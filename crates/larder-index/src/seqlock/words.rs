@@ -270,6 +270,8 @@ pub(crate) fn copy_short<const N: usize>(
     if at.saturating_add(len) > words.len() * 8 || len > N {
         return Err(Torn);
     }
+    // Byte `at` is in the middle of a word. So each eight bytes are joined of two neighbouring
+    // words. A word beyond the end counts as zeros.
     let (first, shift) = (at / 8, (at % 8) as u32 * 8);
     let words = words.get(first..).ok_or(Torn)?;
     let joined = |low, high| joined(low, high, shift).to_le_bytes();

@@ -304,6 +304,8 @@ impl<'g> Batch<'g> {
             let Some(object) = entry.outside else {
                 continue;
             };
+            // The entry's value may be a part of the object's. A few bytes after it belong to the
+            // entry, too (`MAX_AFTER`).
             let (value, after) = object.bytes()[entry.value..].split_at(entry.value().len());
             let value = &value[..value.len().min(limit)];
             *entry = push_to(&mut self.bytes, object.position(), value);

@@ -180,6 +180,7 @@ pub trait Unique: Container {
         let mut was = Previous::Absent;
         // As in `put`.
         self.update(guard, key, &mut |old, _| {
+            // `was` stays `Absent`.
             let Some(old) = old else {
                 return Change::Keep;
             };
@@ -209,6 +210,8 @@ pub trait Unique: Container {
         predicate: &mut Predicate<'_>,
         preparation: &mut Preparation<'_>,
     ) -> Previous {
+        // This index keeps no marks, so no entry is ready, and each change is prepared. The closure
+        // of `put` is called under the lock, before anything is changed.
         self.put(guard, key, value, &mut |old| {
             let puts = predicate(old);
             if puts {
@@ -395,6 +398,7 @@ pub fn put_by_update<U: Unique + ?Sized>(
 ) -> Previous {
     let mut was = Previous::Refused;
     index.update(guard, key, &mut |old, new| {
+        // `was` stays `Refused`.
         if !predicate(old) {
             return Change::Keep;
         }

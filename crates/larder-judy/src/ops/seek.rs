@@ -125,11 +125,13 @@ pub(crate) fn edge<const UP: bool, K: Kind>(
         on_form!(jp, slot,
         Null => return None,
         Run(run, k, narrow) => {
+            // A narrow pointer has the bytes between its slot and the run. `path` has those above.
             let base = if narrow && k < slot { jp.base(k, path) } else { path & !mask(k) };
             let at = if UP { 0 } else { run.len() - 1 };
             return Some((base | run.key(at), run.value(at)));
         },
         Branch(branch, k) => {
+            // The same for a branch. Then go on at its first child, or at its last one.
             path = if k < slot { jp.base(k, path) } else { path };
             let (byte, child) = branch.seek::<UP>(if UP { 0 } else { 255 })?;
             path = with_digit(path, k, byte);

@@ -116,12 +116,14 @@ impl<C: Chunks> Text<C> {
     pub(super) fn get_by(&self, key: &[u8]) -> Option<&u64> {
         let (mut jp, mut rest) = (&self.root, key);
         loop {
+            // Cut the next word off the key. `next` is what follows it, if the key goes on.
             let (word, next) = C::cut(rest);
             if C::misfits(word, rest, next.is_some()) {
                 return None;
             }
             // Without this word here, no string of the tree begins like the key.
             let value = get_by(jp, word).flatten()?;
+            // The last word of the key has the value itself (JU5).
             let Some(next) = next else { return Some(value) };
             // SAFETY: the word fits what it was cut from, so it goes on. So its value is a link
             // (JU5). What it leads to is alive as long as the tree is lent.

@@ -19,7 +19,7 @@ use super::single::{
     delete_object_of, delete_of, has_member, insert_new_to, insert_to, lookup_of, with_key,
 };
 use super::transaction::refused;
-use super::update::{counter_of, elements_of};
+use super::update::{counter_of, update_element_of};
 use crate::call::{Call, Raise, Reply, BADARG};
 use crate::entry;
 use crate::heap::Heap;
@@ -156,6 +156,7 @@ impl<'c> Plan<'c> {
         };
         let mut list = layout::elements(list);
         for operation in list.by_ref() {
+            // Look at the size of an operation before it is encoded.
             plan.count_terms(call, operation);
             if plan.is_long() {
                 return Ok(None);
@@ -165,6 +166,7 @@ impl<'c> Plan<'c> {
                 return Ok(None);
             }
         }
+        // An improper list is no list of operations.
         (list.rest == layout::NIL)
             .then_some(Some(plan))
             .ok_or(BADARG)
@@ -378,7 +380,7 @@ impl Operation<'_> {
             OpKind::UpdateCounter => {
                 return Ok(counter_of(inner, view, local, None)?.is_some());
             }
-            OpKind::UpdateElement => elements_of(inner, view, local, None),
+            OpKind::UpdateElement => update_element_of(inner, view, local, None),
         };
         Ok(holds? == atoms::TRUE.word())
     }

@@ -211,6 +211,7 @@ pub fn feed_next(call: &Call<'_>) -> Reply {
     }
     let most = natural(call.args[1])?;
     let sleeps = super::options::flag(call.args[2])?;
+    // The events become terms while the engine shows them. Those of one commit are kept together.
     let mut events = Commits {
         call,
         done: layout::NIL,

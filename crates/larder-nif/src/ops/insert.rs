@@ -96,6 +96,7 @@ const LOOK: usize = 256;
 /// one are checked when they are encoded.
 fn is_refused(call: &Call<'_>, table: &Arc<EngineTable>) -> Result<bool, Raise> {
     let (mut rest, mut keys) = (call.args[1], None);
+    // Note the first key and the last one.
     for _ in 0..LOOK {
         let Some((object, tail)) = layout::cell(rest) else {
             break;
@@ -106,6 +107,7 @@ fn is_refused(call: &Call<'_>, table: &Arc<EngineTable>) -> Result<bool, Raise> 
         rest = tail;
     }
     match keys {
+        // The list is longer. It is encoded in any case.
         _ if layout::is_cell(rest) => Ok(false),
         Some((first, last)) if rest == layout::NIL => {
             Ok(is_there(call, table, first) || is_there(call, table, last))

@@ -537,10 +537,13 @@ fn slice(
     job: &mut Job,
     found: Word,
 ) -> Result<SliceOutcome, Raise> {
+    // A slice that can't be kept short runs on a dirty scheduler.
     tables::off_scheduler(call, job.is_long())?;
     let mut budget = Budget::scan();
     let ended = run(call, scan, job, found, &mut budget);
     let ended = reply_or_raise(call, &scan.table, ended);
+    // Report the cost of the last slice. One that schedules another reports a whole time slice
+    // (`Call::later`).
     if matches!(ended, Ok(SliceOutcome::Result(_))) {
         call.spent(budget.spent() / BUDGET_UNITS_PER_TIMESLICE_UNIT);
     }
@@ -568,7 +571,7 @@ fn run(
             };
             decode::found(&call.heap, object, place);
         }),
-        // The surroundings, such as `self()`, were read by the first slice.
+        // What the program may ask about the caller, such as `self()`, was read by the first slice.
         job if in_front => job.step(budget, &scan.caller.context(), &mut |output| {
             fill(call, output, in_front_of(call, &mut found));
         }),
@@ -577,12 +580,15 @@ fn run(
         }),
     };
     let step = or_help(scan, step, budget)?;
+    // The list is complete as it is: `found` has the results of this slice, too.
     if in_front {
         return Ok(match step {
             ScanStep::More => SliceOutcome::More(found),
             _ => SliceOutcome::Result(found),
         });
     }
+    // `list` has the results of this slice in order. If it isn't the last slice, they are put in
+    // front of the earlier ones, and Erlang reverses all of them in the end.
     Ok(match step {
         ScanStep::More => SliceOutcome::More(reversed(call, list.list(), found)),
         ScanStep::Limit | ScanStep::Done => {

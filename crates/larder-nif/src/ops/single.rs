@@ -529,6 +529,7 @@ fn elements<P: AsRef<[usize]>, const LISTS: bool>(
         };
         let (positions, is_unique) = (positions.as_ref(), table.kind().is_unique());
         let mut found = FoundElements::<LISTS>::new(&call.heap, positions.len(), is_unique);
+        // If an object is too short for one of the positions, the engine has visited nothing.
         let count = with_key(call, table, call.args[1], |key| {
             let visit = |i: usize, element: TermRef<'_>| found.add(i, element);
             match table.lookup_elements_in(local, lazy_caller_id(call), key, positions, visit) {

@@ -576,9 +576,11 @@ pub fn run(call: &Call<'_>) -> Reply {
     let mut stack = stack_bytes();
     let mut written = Writer::at(&mut stack, call.env, Mode::Shared);
     while let Some((tuple, tail)) = layout::cell(rest) {
+        // Encode what the program reads of the term, and run it on that.
         written.clear();
         let row = row(program, tuple, &mut written)?;
         let result = match program.run_term(row, &caller.context(), &mut scratch) {
+            // The caller's own term is the result. It isn't made anew.
             Some(Outcome::Object) => Some(tuple),
             Some(Outcome::Term(term)) => Some(decode::term(&call.heap, term)),
             None => None,

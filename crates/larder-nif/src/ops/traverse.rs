@@ -249,6 +249,7 @@ fn fold(
 ) -> Reply {
     tables::off_scheduler(call, table.counts_slowly())?;
     let direction = select::direction(call.args[1]);
+    // The engine shows the objects, which become terms at once.
     let mut shown = ShownObjects::new(&call.heap, table.kind().is_unique());
     let step = pausing_on_scheduler(call, local, |local| {
         table.fold(local, caller_id(call), key, direction, count, &mut shown)

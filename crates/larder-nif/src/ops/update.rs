@@ -353,23 +353,25 @@ fn with_row<R>(
 /// update_element(Table, Key, {Pos, Value} | [{Pos, Value}], Default) -> true.
 pub fn update_element(call: &Call<'_>) -> Reply {
     tables::with_local(call, |table, local| {
-        elements_of(call, table, local, call.args.get(3).copied())
+        update_element_of(call, table, local, call.args.get(3).copied())
     })
 }
 
 /// `update_element`, once its table is known.
 #[inline(never)]
-pub(super) fn elements_of(
+pub(super) fn update_element_of(
     call: &Call<'_>,
     table: &Arc<EngineTable>,
     local: &mut Local,
     default: Option<Word>,
 ) -> Reply {
+    // One operation is the usual case.
     let Some(&[place, value]) = layout::tuple(call.args[2]) else {
-        return list_of_elements(call, table, local, default);
+        return update_element_of_list(call, table, local, default);
     };
     // 1. Read the position, and write the new element on the stack.
     let given = [element_op(place, value)];
+    // Without an object, a costly element needn't be encoded.
     if is_costly(value) && default.is_none() && is_absent(call, table, local)? {
         return Ok(atoms::FALSE.word());
     }
@@ -383,9 +385,9 @@ pub(super) fn elements_of(
     replace(call, table, local, default, (&given, &ops))
 }
 
-/// `elements_of` of a list, or of something that is no operation.
+/// `update_element_of` of a list, or of something that is no operation.
 #[inline(never)]
-fn list_of_elements(
+fn update_element_of_list(
     call: &Call<'_>,
     table: &Arc<EngineTable>,
     local: &mut Local,
@@ -395,6 +397,7 @@ fn list_of_elements(
     let (given, count) = read_elements(call.args[2]);
     spend(call, count);
     let any_is_costly = given.iter().any(|&(_, value)| is_costly(value));
+    // As in `update_element_of`.
     if any_is_costly && default.is_none() && is_absent(call, table, local)? {
         return Ok(atoms::FALSE.word());
     }
@@ -420,7 +423,7 @@ fn is_costly(value: Word) -> bool {
 /// Operations of `update_element` as they were given, and as the engine gets them.
 type GivenElements<'g, 't> = (&'g [(usize, Word)], &'g [(usize, TermRef<'t>)]);
 
-/// (2) to (4) of `elements_of`: replaces the elements.
+/// (2) to (4) of `update_element_of`: replaces the elements.
 // Not inlined, so that there is one copy of all that the engine does.
 #[inline(never)]
 fn replace(

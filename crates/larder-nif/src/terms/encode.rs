@@ -220,6 +220,7 @@ impl<'p> Writer<'p> {
     fn boxed(&mut self, word: Word, depth: u32) -> Written {
         // One load of the header says the kind. `kind` knows only kinds whose layout was verified.
         match layout::kind(word) {
+            // Containers take a level of depth, and are left to `deep` below the last one.
             Kind::Tuple => match layout::tuple(word) {
                 Some(elements) => self.tuple(elements, word, depth),
                 None => Err(Unreadable),

@@ -190,6 +190,7 @@ impl<'v, 'o> Patch<'v, 'o> {
     #[inline(always)]
     pub fn element(&mut self, position: usize) -> Element<'v> {
         debug_assert!(self.has(position) && position >= self.cursor.position);
+        // In a wide object, pass whole groups by their lengths.
         if self.first != 0 && position - self.cursor.position >= groups::GROUP {
             let Cursor {
                 value,
@@ -277,10 +278,14 @@ impl<'v, 'o> Patch<'v, 'o> {
         if self.done == 0 {
             return None;
         }
+        // An element of a wide object has another length now, and so has its group. The lengths lie
+        // before all elements, so the replaced bytes begin there.
         if self.first != 0 && self.resized {
             let (row, changed) = ((self.arity, self.first), self.from..self.done);
             self.from = groups::measure_again(self.cursor.value, row, changed, self.out);
         }
+        // The value has its first handle. The flag is in its header, so everything from there on is
+        // replaced.
         if self.handles && !super::value_has_handles(self.cursor.value) {
             flag_handles(&self.cursor.value[..self.from], self.out);
             self.from = 0;

@@ -122,9 +122,11 @@ impl<'a> UnopenedObject<'a> {
 pub fn has_same_element(one: &[u8], other: &[u8], keypos: usize, position: usize) -> Option<bool> {
     let (arity, lengths, ours) = split_beside_key(one)?;
     let (their_arity, their_lengths, theirs) = split_beside_key(other)?;
+    // The index key determines the key, and both have the same.
     if position == keypos {
         return Some(true);
     }
+    // At least one of them has no such element. They agree if neither has one.
     if position == 0 || position > arity.min(their_arity) {
         return Some(position == 0 || position > arity.max(their_arity));
     }
@@ -142,10 +144,12 @@ pub fn has_same_element(one: &[u8], other: &[u8], keypos: usize, position: usize
 fn run_from<'a>(lengths: &[u8], others: &'a [u8], keypos: usize, position: usize) -> &'a [u8] {
     // The key isn't stored among the other elements.
     let wanted = position - 1 - usize::from(position > keypos);
+    // Pass whole groups of a wide object by their lengths.
     let (mut index, mut at) = (0, 0);
     if !lengths.is_empty() {
         (index, at) = groups::pass(lengths, others, (index, at), wanted);
     }
+    // Then pass one element after the other.
     let mut run = &others[at..];
     while index < wanted {
         run = &run[end_of(run, 0)..];
@@ -309,9 +313,12 @@ impl<'a> ObjectView<'a> {
         last: usize,
         scratch: &'a mut Vec<u8>,
     ) -> ObjectView<'a> {
+        // One of the elements is in the compressed block. Unpack the value.
         if !packed::has_in_run(value, keypos, last) {
             return open(index_key, value, keypos, scratch);
         }
+        // All of them are in the run, which isn't compressed. The view reads that alone, though the
+        // arity is that of the whole object.
         let header = varint::read(value, 0).0;
         let flags = header as u8 & ((1 << FLAG_BITS) - 1);
         let (key, others) = key_and_others(index_key, flags, packed::run(value), scratch);
@@ -612,11 +619,13 @@ fn open<'a>(
                 others,
             )
         }
+        // An ordered_set's key, which is decoded when it is read first.
         Some((&header, others)) if header & (0x80 | ((1 << FLAG_BITS) - 1)) == FROM_ORDER => {
             let arity = usize::from(header >> FLAG_BITS);
             let key = ObjectKey::from_order(index_key, scratch);
             (arity, FROM_ORDER, key, [].as_slice(), others)
         }
+        // Any other flag, or an object of more than seven elements.
         _ => {
             let FlaggedObject {
                 arity,

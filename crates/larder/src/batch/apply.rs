@@ -179,6 +179,7 @@ impl ListBatch {
             Phase::Applying => progress.next,
             _ => 0,
         };
+        // The number of objects that are still to be inserted.
         let left = self.list.len() - done;
         let soon = match (before, done) {
             (0, _) if is_unique => self.list.keys().unwrap_or(self.list.len()),
@@ -247,6 +248,7 @@ impl ListBatch {
             Phase::Over(_) => return Ok(true),
             Phase::Refused => return Err(table.full(op)),
             Phase::Taken(index) => return Err(Error::NotUnique(index.into())),
+            // One claim at a time, as in the other phases.
             Phase::GivingBack(taken) => {
                 self.give_one_back(op, progress, taken);
                 return Ok(false);
@@ -270,6 +272,7 @@ impl ListBatch {
                     Phase::Measuring => once_measured(op, !op.store.refuses(progress.need)),
                     Phase::Claiming { fits: true } => Phase::Applying,
                     Phase::Claiming { fits: false } => Phase::GivingBack(None),
+                    // `Applying` ends the batch. Its claims are entries of the indexes from now on.
                     _ => {
                         let extra = progress.extra.as_mut();
                         let claimed = extra.and_then(|extra| extra.claimed.take());
@@ -280,6 +283,7 @@ impl ListBatch {
                 progress.enter(next);
                 return Ok(matches!(next, Phase::Over(_)));
             }
+            // The next object's values, or those of an earlier object once more (`again`).
             Phase::Claiming { .. } => {
                 if !self.claim_next(table, op, progress) {
                     return Ok(false);
@@ -341,6 +345,7 @@ impl ListBatch {
         let again = progress.again();
         let (key, value) = self.object(table, again.unwrap_or(progress.next));
         match self.claim(table, op, key, value, progress) {
+            // An object that was claimed again isn't counted a second time.
             Ok(()) => {
                 let extra = progress.extra.as_mut();
                 return extra.and_then(|extra| extra.again.pop()).is_none();
@@ -349,6 +354,8 @@ impl ListBatch {
             Err(Refused::Taken(index)) if !fits && !is_ready(op, index) => {
                 progress.enter(Phase::GivingBack(None));
             }
+            // Another row has the value. The claim is repeated if that row has expired, or if the
+            // index, which is being built, is given up.
             Err(Refused::Taken(index)) => {
                 let is_free = self.free(table, op, progress) || op.give_up(index);
                 if !is_free {
@@ -474,6 +481,7 @@ impl ListBatch {
         key: Key<'_>,
         value: &[u8],
     ) -> Result<Written, Error> {
+        // A list is one write for snapshots, and its events are pushed together.
         match op.store.history() {
             Some(history) => self.put_watched(table, op, key, value, history),
             None => table.put(op, key, value),

@@ -189,12 +189,16 @@ impl Sketch {
             inserted,
             last,
         } = &self.periods;
+        // `here` and `before` are the numbers of objects that were inserted in the period that ends
+        // and in the one before it.
         // Ordering: Relaxed, see `now`.
         let all = self.inserted.load(Ordering::Relaxed);
         let here = all.saturating_sub(inserted.swap(all, Ordering::Relaxed));
         let before = last.swap(here, Ordering::Relaxed);
         let ended = number.fetch_add(1, Ordering::Relaxed) + 1;
         let objects = self.words.len() / WORDS_OF_AN_OBJECT;
+        // Whether other keys have become hot: more inserts by a sixth, and more than half of the
+        // period's increments, of which there is one for each object.
         let has_changed = objects >= LEAST_OBJECTS
             && ended >= LEAST_PERIODS
             && here > (before + before / 6).max(objects / 2);

@@ -334,11 +334,14 @@ impl Quota {
         let hash = self.hash(key);
         // Ordering: Relaxed, as in `policy`.
         let capacity = self.capacity.load(Ordering::Relaxed);
+        // A large policy takes long to make. A background thread does that, and inserts until then
+        // aren't recorded.
         match self.data.get(evict, capacity, guard) {
             Some(data) => data.policy().inserted(hash, inserted),
             None if capacity > MADE_AT_ONCE => {}
             None => self.policy_or_new(evict, guard).inserted(hash, inserted),
         }
+        // A new object enters the window first (`candidates`).
         if evict == Evict::TinyLfu {
             let key = Key { hash, ..key };
             self.candidates.enter_window(objects / WINDOW, key);

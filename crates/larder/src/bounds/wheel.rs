@@ -246,6 +246,7 @@ impl Wheel {
     pub(crate) fn sweep(&mut self) -> Option<TimerChunk> {
         loop {
             let Sweep { slots, chunks } = &mut self.sweep;
+            // The slot is done. Go on with the next one, after the last one with the next round.
             if *chunks == 0 {
                 if *slots == LEVELS * SLOTS {
                     *slots = 0;

@@ -310,6 +310,7 @@ impl CandidateKeys {
     ) {
         keys.clear();
         let mut buffers = ThreadBuffers::new();
+        // Read leaf after leaf of the range, until one has entries of it.
         while let (Some(range), true) = (self.ranges.first(), keys.is_empty()) {
             let (entries, from) = (&self.entries, self.from.as_deref());
             let position = &mut self.position;
@@ -318,6 +319,8 @@ impl CandidateKeys {
                 add_keys(entries, range, batch, keys);
                 next
             });
+            // The range is at its end. There is only one (`InParts`).
+            // The range, which is the only one (`reads_in_parts`), is at its end.
             if self.from.is_none() {
                 self.ranges.clear();
             }

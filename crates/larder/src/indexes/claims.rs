@@ -209,6 +209,7 @@ impl Indexes {
                 ..
             } = buffers;
             for (index, entries) in self.unique() {
+                // The values of the old row and of the new one in this index.
                 before.clear();
                 if let Some(old) = old {
                     self.values_of(entries, key, old, row, before);
@@ -217,6 +218,7 @@ impl Indexes {
                 // The key already has the values that the old row has.
                 for value in after.iter().filter(|value| !has(before, value)) {
                     let entry = IndexEntry { value, key };
+                    // Claim it, unless an earlier attempt has.
                     let own = (index, entry.value, entry.key);
                     let found = made[earlier.clone()].binary_search_by(|it| it.order().cmp(&own));
                     if found.is_err() {

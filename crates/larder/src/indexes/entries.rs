@@ -276,6 +276,7 @@ impl Entries {
             let was = self.tree.remove(guard, at(position), is_own);
             return self.note_change(value, -i64::from(was == Previous::Present));
         }
+        // A bag's key may have several rows with the value. Their entry has their number.
         let mut removed = 0;
         self.tree.update(guard, at(position), &mut |old, record| {
             let Some(rows) = old.map(rows) else {

@@ -152,6 +152,8 @@ impl EngineTable {
         buffers: ThreadBuffers,
         ranges: impl FnOnce(&Entries) -> EntryRanges,
     ) -> Result<IndexJob, Error> {
+        // Nothing is read yet. The job keeps the definition, not the index: between two slices the
+        // index may be dropped.
         self.check_read(who)?;
         let guard = larder_index::pin();
         let op = self.begin(&guard)?;
@@ -219,17 +221,21 @@ impl IndexJob {
             if entries.definition != self.definition {
                 return Err(Error::NoIndex(self.definition.name.into()));
             }
+            // (1) Read a batch of entries. `next` is where the next batch of the range begins.
             let next = match self.read_entries(&op, entries) {
                 ControlFlow::Break(next) => next,
                 ControlFlow::Continue(cost) if budget.spend(cost) => continue,
                 ControlFlow::Continue(_) => return Ok(ScanStep::More),
             };
+            // (2), (3) Pass on the results for their rows. If that stops among them, `give` has set
+            // the resume point.
             if let Some(step) = self.give(&op, entries, budget, context, sink) {
                 if step == ScanStep::Limit {
                     self.of_view.pause(&op);
                 }
                 return Ok(step);
             }
+            // All of them were processed. Go on in this range, or with the next one.
             self.resume = match next {
                 Some(from) => IndexResumePoint {
                     from: Some(from),
@@ -297,6 +303,7 @@ impl IndexJob {
             passing: _,
         } = &mut *self.buffers;
         let (table, resume) = (&*self.table, &mut self.resume);
+        // The entries that (1) has read.
         let wanted = self.ranges[resume.range].wanted();
         let has_views = !op.store.views().is_empty();
         let list = EntryList {
@@ -319,6 +326,8 @@ impl IndexJob {
             context,
             sink,
         };
+        // If the table is larger than the caches, the rows of several entries are prefetched at
+        // once.
         let (mut keys, is_far) = (KeyBatch::new(), op.store.is_far(MANY_TO_READ));
         for i in 0..list.len() {
             let key = match is_far {
@@ -511,6 +520,7 @@ impl<'a> RowCount<'a> {
         resume: &mut IndexResumePoint,
         position: &'a mut Vec<u8>,
     ) -> Self {
+        // The last slice has stopped among the rows of the first entry, if it has counted any.
         let rows = resume.rows;
         let resumed = resume.from.take().filter(|_| rows > 0);
         RowCount {
@@ -546,9 +556,11 @@ impl<'a> RowCount<'a> {
         };
         let is_beside = |previous| self.entries.are_at_one_position(previous, entry);
         self.is_first = !previous.is_some_and(is_beside);
+        // Rows are counted for each position, whichever entry leads to them.
         if self.is_first {
             self.rows = 0;
         }
+        // At the position where the last slice has stopped, skip the rows that it has given.
         if let Some((stopped, given)) = &self.resumed {
             self.entries.position(entry.value, entry.key, self.position);
             self.rows_to_skip = if stopped == self.position { *given } else { 0 };
@@ -585,6 +597,7 @@ impl Giving<'_> {
         match self.rows {
             RowIndex::One(ix) => match copy_of(ix, op.guard, key, short, &mut long.bytes) {
                 Some((row, len)) => self.row(value, key.bytes, &row[..len]),
+                // The row was removed since the entry was read.
                 None => Given::Nothing,
             },
             RowIndex::Many(ix) => {

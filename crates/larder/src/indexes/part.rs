@@ -134,6 +134,7 @@ impl ViewEntries {
             let part = read.part.as_deref();
             part.is_some_and(|part| part.has(entries, range, from))
         };
+        // This job has no part that has the position. Another one may have left its own.
         if !is_within(self) {
             // A job that begins after a write of the transaction sees it.
             let is_current = |read: &ViewEntries| {
@@ -145,6 +146,7 @@ impl ViewEntries {
                 *self = *read;
             }
         }
+        // No part has it: begin a new one. The transaction's commit will check what it reads.
         if !is_within(self) {
             // A position after the range, which no part has, was made up.
             if range.high(Vec::new()).is_some_and(|high| from >= &high[..]) {
@@ -160,12 +162,15 @@ impl ViewEntries {
             let wanted = limit.map_or(MANY, |limit| {
                 limit.saturating_add(1).max(differing).clamp(FEW, MANY)
             });
+            // Each part is larger than the one before, and large enough to pay for the walk over
+            // the keys that may differ.
             let more = (2 * self.enough).min(MANY).max(wanted);
             self.enough = self.walked.saturating_mul(PER_KEY).clamp(more, MOST);
         }
         let part = self
             .part
             .get_or_insert_with(|| Box::new(Part::new(entries, range, from, writes)));
+        // Do a piece of the work of the part's stage.
         match &part.stage {
             Stage::Read(at) => {
                 let at = at.clone();

@@ -220,6 +220,7 @@ impl Extractor {
     pub(crate) fn values(&self, row: &ObjectView<'_>, scratch: &mut Scratch, out: &mut Values) {
         out.clear();
         match &self.on {
+            // A row that is too short has no value.
             IndexedPart::Element(position) => {
                 if let Some(term) = row.element(*position) {
                     self.put(term, out);
@@ -233,6 +234,7 @@ impl Extractor {
                         row.to_tuple(&mut tuple);
                         self.put(crate::raw::stored(&tuple), out);
                     }
+                    // The expression fails for this row, so the row has no value.
                     None => {}
                 }
             }

@@ -168,7 +168,7 @@ impl OldHandles {
 // The index gets a closure that refers to this alone: with a reference to each part, each would be
 // stored before the call, and loaded twice within it.
 struct EntryChange<'d, F, N> {
-    place: (&'d EngineTable, &'d Operation<'d>, Key<'d>, &'d dyn Unique),
+    target: (&'d EngineTable, &'d Operation<'d>, Key<'d>, &'d dyn Unique),
     f: F,
     note: N,
     outcome: Result<Written, Error>,
@@ -185,7 +185,7 @@ where
     /// (1) to (3) The change that the index is to make.
     #[inline(always)]
     fn decide(&mut self, old: Option<&[u8]>, scratch: &mut Vec<u8>) -> Change {
-        let (table, op, ..) = self.place;
+        let (table, op, ..) = self.target;
         // (1) The leaf is locked until the index has made the change. If the state word has
         // changed since the operation began, change nothing.
         if !table.revalidate(op) {
@@ -205,16 +205,16 @@ where
                 (self.note)();
                 edit.change
             }
-            _ => self.account(old, edit, scratch),
+            _ => self.prepare(old, edit, scratch),
         }
     }
 
-    /// (2), (3) A change that may be refused, or changes counts. Returns the change that the index
-    /// is to make.
+    /// (2), (3) Prepares a change that may be refused, or changes counts. Returns the change that
+    /// the index is to make.
     // Not inlined, so that its variables don't take the registers of `f`.
     #[inline(never)]
-    fn account(&mut self, old: Option<&[u8]>, edit: Edit, scratch: &mut Vec<u8>) -> Change {
-        let (table, op, key, ix) = self.place;
+    fn prepare(&mut self, old: Option<&[u8]>, edit: Edit, scratch: &mut Vec<u8>) -> Change {
+        let (table, op, key, ix) = self.target;
         let Edit {
             mut change,
             same_handles,
@@ -285,7 +285,7 @@ impl EngineTable {
         note: impl FnMut(),
     ) -> Result<Written, Error> {
         let mut change = EntryChange {
-            place: (self, op, key, ix),
+            target: (self, op, key, ix),
             f,
             note,
             outcome: Ok(Written::Done),
@@ -497,7 +497,7 @@ impl EngineTable {
         update: impl FnOnce(&mut dyn FnMut(&mut dyn Objects)),
     ) -> Result<Written, Error> {
         let mut change = ObjectsChange {
-            place: (self, op, key),
+            target: (self, op, key),
             f,
             outcome: Ok(Written::Done),
             is_locked: false,
@@ -640,7 +640,7 @@ impl EngineTable {
 /// A change of the objects of a key, which is decided under the lock. The index gets a closure that
 /// refers to this alone (see `EntryChange`).
 struct ObjectsChange<'d, F> {
-    place: (&'d EngineTable, &'d Operation<'d>, Key<'d>),
+    target: (&'d EngineTable, &'d Operation<'d>, Key<'d>),
     f: F,
     outcome: Result<Written, Error>,
     is_locked: bool,
@@ -664,7 +664,7 @@ where
     /// (1) to (3) Makes the change.
     #[inline(always)]
     fn make(&mut self, objects: &mut dyn Objects) {
-        let (table, op, key) = self.place;
+        let (table, op, key) = self.target;
         self.is_locked = true;
         // (1) The lock is that of the leaf, or of the stripe if the key has many objects. Readers
         // only wait for a stripe whose version is odd, which `begin_change` makes it. This comes
@@ -678,7 +678,7 @@ where
         let mut values = ValueList {
             objects,
             effects: &mut self.effects,
-            place: self.place,
+            target: self.target,
         };
         if let Err(error) = (self.f)(&mut values) {
             self.outcome = Err(error);
@@ -696,7 +696,7 @@ where
 pub(crate) struct ValueList<'o> {
     objects: &'o mut dyn Objects,
     effects: &'o mut Effects,
-    place: (&'o EngineTable, &'o Operation<'o>, Key<'o>),
+    target: (&'o EngineTable, &'o Operation<'o>, Key<'o>),
 }
 
 impl ValueList<'_> {
@@ -719,7 +719,7 @@ impl ValueList<'_> {
     /// Adds an object, if there is room. Otherwise the change is refused.
     #[inline(always)]
     pub(crate) fn push(&mut self, value: &[u8]) {
-        let (table, op, key) = self.place;
+        let (table, op, key) = self.target;
         // Refused once, refused for the rest: the caller repeats the whole change, or fails.
         if op.store.may_refuse() {
             let refused = &mut self.effects.refused;
@@ -765,7 +765,7 @@ impl ValueList<'_> {
         mut same: impl FnMut(&[u8]) -> bool,
     ) -> usize {
         // A layer that keeps versions takes the call for a change, and so does a view.
-        let (_, op, _) = self.place;
+        let (_, op, _) = self.target;
         if !op.store.is_bare() && !self.objects.find(value, &mut same) {
             return 0;
         }
@@ -778,7 +778,7 @@ impl ValueList<'_> {
     /// Replaces objects. Each change has the ordinal of an object, its old value and its new one.
     /// Either all changes are made, or the change is refused.
     pub(crate) fn replace_each(&mut self, changes: &[(usize, &[u8], &[u8])]) {
-        let (table, op, key) = self.place;
+        let (table, op, key) = self.target;
         if let Some(indexes) = op.store.unique_indexes() {
             let mut claimed = Claimed::begin(indexes);
             let mut each = changes.iter();

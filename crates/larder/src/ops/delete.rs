@@ -89,15 +89,19 @@ impl EngineTable {
         // A bounded table would record a look-up, and this is none.
         if let (TableIndex::Unique(ix), Some(_)) = (&op.store.index, op.store.bounded()) {
             let Local { value, plain, .. } = local;
+            // Copy the value as a scan does.
             value.clear();
             let is_there = ix.get_in_scan(&guard, key, value);
             return Ok(is_there && may_be(Stored::new(key.bytes, value, keypos, plain)));
         }
+        // One object at most: an ordinary lookup.
         let TableIndex::Multi(ix) = &op.store.index else {
             let mut any = false;
             self.visit_in(local, &op, key, |stored| any = may_be(stored));
             return Ok(any);
         };
+        // In a bag, look at the objects as of one instant, if they are few. Otherwise the batch is
+        // empty, and the answer is that there may be one.
         let mut buffers = ThreadBuffers::new();
         let Buffers { batch, plain, .. } = &mut *buffers;
         Ok(batch.lend(|batch| {
@@ -244,6 +248,7 @@ impl EngineTable {
         let put = |store| self.state.replace(op.state, store, op.guard).map_err(drop);
         match op.store.history() {
             None => put(fresh),
+            // Somebody may need versions or events of the fresh store, too.
             Some(history) => {
                 let locks = op.store.layers().locks;
                 history.swap_store(fresh.base(), locks, |history| {

@@ -35,6 +35,7 @@ impl EngineTable {
             TurnResult::Done => return Ok((0, false)),
             TurnResult::Stopped => return Ok((0, true)),
         };
+        // After an error, the other timers of the chunk aren't looked at.
         let (mut looked, mut result) = (0, Ok(()));
         for (time, key) in timers(&chunk) {
             result = result.and_then(|()| self.timer_due(&guard, time, key));

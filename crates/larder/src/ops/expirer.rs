@@ -193,11 +193,14 @@ fn round(
     throttle: &mut Throttle,
 ) -> bool {
     for some in tables.chunks(FIRST_TURNS) {
+        // A first turn for some tables. Those that have more to do wait for another one.
         for table in some {
             if turn(table, throttle) {
                 waiting.add(table);
             }
         }
+        // Further turns for some that wait, in the order in which they came. So a table with much
+        // to do delays the first turns of others by a bounded time.
         for _ in 0..FURTHER_TURNS {
             let Some(table) = waiting.next() else {
                 break;
@@ -207,6 +210,7 @@ fn round(
             }
         }
     }
+    // Those that still wait get their turns in the next round.
     !waiting.queue.is_empty()
 }
 

@@ -76,10 +76,12 @@ impl EngineTable {
         let (key, value) = (self.key(object.key()), object.value());
         self.writing_under(&local.pin(), key.bytes, |op| {
             let written = match Self::lifetimes(op)? {
+                // The deadline is stored with the object.
                 Lifetimes::Table(bounded) => {
                     let lifetime = Some(ttl.unwrap_or(NEVER));
                     self.put_for(op, bounded, key, value, lifetime, None)?
                 }
+                // The transaction records the lifetime. The commit gives the object its deadline.
                 Lifetimes::View(view) => self.change_view(op, view, key, ttl, Some(value))?.0,
             };
             Ok((written, ()))

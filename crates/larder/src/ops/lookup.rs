@@ -190,7 +190,7 @@ impl EngineTable {
         let key = self.key(key);
         // The common case: one object, copied to the stack if it is short.
         let TableIndex::Unique(ix) = &op.store.index else {
-            return self.elements_of(local, &op, key, positions, &mut visit);
+            return self.lookup_elements_of_bag(local, &op, key, positions, &mut visit);
         };
         let mut short = [0; SHORT_VALUE];
         let found = copy_of(&**ix, &guard, key, &mut short, &mut local.value);
@@ -206,7 +206,7 @@ impl EngineTable {
     }
 
     /// `lookup_elements` of a bag or duplicate_bag.
-    fn elements_of(
+    fn lookup_elements_of_bag(
         &self,
         local: &mut Local,
         op: &Operation<'_>,

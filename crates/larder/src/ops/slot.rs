@@ -95,10 +95,13 @@ impl EngineTable {
                 plain,
                 position,
             };
+            // In an unordered table, a slot has the objects whose hashes begin with its number.
             if !self.kind().is_ordered() {
                 let bits = slots.trailing_zeros();
                 return Ok(Slot::Objects(self.hash_slot(&op, &mut s, i, bits, visit)));
             }
+            // In an ordered_set, it has the i-th object. Find that by its rank, if the index knows
+            // ranks.
             let (n, forward) = (i as u64, Direction::Forward);
             let is_there = self.with_ranks_of(local, &op, |ranked, work| {
                 ranked.nth(&guard, n, forward, work, s.batch)
@@ -147,6 +150,7 @@ impl EngineTable {
         mut i: usize,
         visit: &mut Visit<'_>,
     ) -> Slot {
+        // Read whole leaves. `i` is counted from the beginning of the batch.
         s.batch.want = 0;
         let (index, guard) = (&op.store.index, op.guard);
         index.scan(guard, Start::Edge, Direction::Forward, s.batch);
@@ -157,7 +161,7 @@ impl EngineTable {
             if s.batch.done {
                 return Slot::End;
             }
-            // Skip the whole batch.
+            // Skip the whole batch, and read the next one.
             i -= s.batch.len();
             index.scan_on(guard, Direction::Forward, s.position, s.batch);
         }

@@ -131,11 +131,14 @@ impl EngineTable {
         mut visit: impl FnMut(Stored<'_>),
     ) -> Result<bool, Error> {
         self.may_read(who)?;
+        // In a bag, step to the next key, and then look it up.
         if !self.kind().is_unique() {
             let request = self.step_request(from, 0, direction, WantedPart::Key);
             return self.step_to_all(local, request, visit);
         }
+        // Otherwise the step reads the object with its key.
         let request = self.step_request(from, 0, direction, WantedPart::Objects);
+        // A number of 0 says that the key isn't remembered.
         let visit = |object: Stored<'_>| {
             visit(object);
             0
@@ -173,6 +176,7 @@ impl EngineTable {
         let mut removed: Option<SmallVec<[u8; 64]>> = None;
         loop {
             let mut request = request;
+            // Step from the key that was removed. It needn't be there any more.
             if let Some(key) = &removed {
                 (request.from, request.number, request.needs_key) = (Some(&key[..]), 0, false);
             }
@@ -258,6 +262,8 @@ impl EngineTable {
     /// replace. Returns whether the step continues.
     #[inline(always)]
     fn choose_cursor(&self, local: &mut Local, request: &StepRequest<'_>) -> bool {
+        // A step from the edge continues nothing. It replaces what was read at the edge before, if
+        // the current cursor has that.
         let Some(key) = request.from else {
             if !local.read_ahead.is_at_edge(self.changes.number()) {
                 local.swap_cursors();
@@ -269,15 +275,18 @@ impl EngineTable {
             0 => (StepFrom::Key(key), request.wanted),
             number => (StepFrom::Shown(number), request.wanted),
         };
+        // A walk over one table mostly continues the current cursor.
         let cursor = &local.read_ahead;
         if self.may_answer(cursor, wanted) && self.continues(cursor, from, request.direction) {
             return true;
         }
+        // Two walks that take turns find theirs in the older one.
         local.swap_cursors();
         let cursor = &mut local.read_ahead;
         if self.may_answer(cursor, wanted) && self.continues(cursor, from, request.direction) {
             return true;
         }
+        // Neither: a walk begins with this step.
         cursor.begin_walk();
         false
     }
@@ -317,6 +326,7 @@ impl EngineTable {
         cursor: &'l mut ReadAhead,
         request: &StepRequest<'_>,
     ) -> Option<NextEntry<'l>> {
+        // The table is dead or busy: `begin` returns the right error. Or the cursor has only a key.
         if self.state.tag() != 0 || !self.may_answer(cursor, request.wanted) {
             return None;
         }
@@ -353,14 +363,17 @@ impl EngineTable {
         let op = self.begin(&guard)?;
         // Entries that were read ahead from a bounded table may have expired when they are needed.
         let may_read_ahead = op.store.bounded().is_none();
+        // How many entries to read beyond the next one, and the stamp that makes them valid.
         let (mut more, mut stamp) = (0, None);
         if (request.continues || request.from.is_none()) && may_read_ahead {
             let cursor = &mut local.read_ahead;
             stamp = self.stamp_at_edge(&op, cursor, &request);
+            // The table has changed since the entries were read, but not their leaf (I7).
             if let Some(next) = self.unchanged_ahead(&op, cursor, request, stamp) {
                 let shown = self.show(next, &mut local.plain, visit);
                 return Ok(note_shown(&mut local.read_ahead, shown));
             }
+            // The walk goes on, so read ahead again.
             if request.continues || self.consumes(&op, cursor) {
                 (more, stamp) = self.wanted_ahead(&op, cursor, request.from.is_none());
             }
@@ -379,9 +392,11 @@ impl EngineTable {
         local.read_ahead.begin_alone(heads);
         let entry = &mut local.read_ahead.alone;
         let stepped = (op.store.index).try_step(op.guard, start, request.direction, entry);
+        // One attempt in one leaf was undecided.
         let Some(Stepped { is_present, found }) = stepped else {
             return self.look_far(&op, local, request, (start, heads), (0, None), visit);
         };
+        // The key isn't there. That is an error, unless it was deleted since the table was fixed.
         if let (Some(key), false, true) = (start, is_present, request.needs_key) {
             self.check_deleted(&op, key)?;
         }
@@ -393,6 +408,7 @@ impl EngineTable {
             return self.look_again(local, request, visit);
         }
         let shown = self.show(next, &mut local.plain, visit);
+        // Keep the answer, so that the next step can tell that it continues this one.
         match start {
             Some(_) => local.read_ahead.keep_alone(table, request.direction),
             None => (local.read_ahead).keep_edge(table, request.direction, stamp, last),
@@ -438,6 +454,8 @@ impl EngineTable {
         local.read_ahead.begin_read(heads, local.is_impatient);
         let is_present = op.go(start, direction, more, &mut local.read_ahead);
         let ReadAhead { spare, .. } = &*local.read_ahead;
+        // The index has only skipped entries so far. The host repeats the call where it may take
+        // long.
         if local.is_impatient && spare.is_empty() && !spare.done && spare.skipped > 0 {
             return Err(Error::Long);
         }
@@ -580,6 +598,8 @@ impl EngineTable {
     ) {
         let table = self.changes.number();
         for cursor in cursors {
+            // The write itself has changed the stamp. It concerns nothing that this walk has read
+            // ahead.
             if cursor.passed(table, key) == before {
                 cursor.set_stamp(now);
             }
@@ -651,7 +671,10 @@ impl<'g> Operation<'g> {
         cursor: &mut ReadAhead,
     ) -> bool {
         match key {
+            // The walk is expected to go on, so read further entries of the leaf, too.
             _ if more > 0 => self.go_far(key, direction, 1 + more, cursor),
+            // Only the next entry. `lend_owned` copies it if it is outside its leaf, since the
+            // cursor outlives the guard.
             _ => {
                 let step = |batch: &mut Batch<'g>| {
                     self.store.index.step(self.guard, key, direction, batch)

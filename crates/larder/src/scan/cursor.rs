@@ -33,7 +33,7 @@
 //!
 //! ```text
 //!   batch, from p to q     k7 k2 k9 │ k4 k1        stops after k9
-//!   cursor                 Next(p), passed {k7 k2 k9}, until q
+//!   cursor                 Next(p), processed {k7 k2 k9}, until q
 //!   the next batches       k1 k4                   in order; from q on in any order again
 //! ```
 //!
@@ -41,8 +41,8 @@
 //!
 //! * **CU1** An entry that is present throughout the scan is processed once. Entries before the
 //!   resume point have been processed or are not on the path. Entries after it have not been
-//!   processed, unless they are among `passed`.
-//! * **CU2** `passed` only has entries between the resume point and its `until`.
+//!   processed, unless they are among `processed`.
+//! * **CU2** `processed` only has entries between the resume point and its `until`.
 
 use crate::budget::{Budget, Step};
 use crate::buffers::Buffers;
@@ -82,7 +82,7 @@ enum Path {
 }
 
 /// Entries that a scan has already processed and must skip.
-struct Passed {
+struct Processed {
     /// What identifies each of them (`identity`).
     identities: HashSet<Vec<u8>>,
     /// The position after all of them; `None` is the end.
@@ -105,7 +105,7 @@ pub(crate) struct Cursor {
     /// it is unordered.
     batch_start: BatchStart,
     /// The entries after `resume` that have been processed already; see the module.
-    passed: Option<Passed>,
+    processed: Option<Processed>,
     /// The number of the current key, on a path of keys or of gathered keys.
     key: usize,
     /// Whether the table is an ordered_set.
@@ -144,7 +144,7 @@ impl Cursor {
                 resume: ResumePoint::Begin,
                 key: 0,
             },
-            passed: None,
+            processed: None,
             key: 0,
             ordered: table.kind().is_ordered(),
             has_begun: false,
@@ -238,28 +238,37 @@ impl Cursor {
     /// Skips the gathered keys before the resume point. The key of the resume point isn't skipped
     /// if it may have unread objects: in a bag, or if the resume point is the start of a batch.
     fn skip_before_resume(&mut self, positions: &KeyList, index: &TableIndex) {
+        // The position of the key at which the scan stopped. In a bag, the resume point also has
+        // the number of an object.
         let resume = match &self.resume {
             ResumePoint::Begin | ResumePoint::End => return,
             ResumePoint::Past(resume) | ResumePoint::Next(resume) => index.key_position(resume),
         };
+        // Keys beyond it in the direction of the scan are unread. Whether it is unread itself
+        // (`stays`): `Next` means that nothing at it was read; in a bag, some of its objects may
+        // be left.
         let stays = !index.is_unique() || matches!(self.resume, ResumePoint::Next(_));
         let is_unread = |i: &usize| match index.key_position(positions.get(*i)) {
             position if position == resume => stays,
             position if self.direction == Direction::Forward => position > resume,
             position => position < resume,
         };
+        // Continue with the first unread key.
         let first = (0..positions.len()).find(is_unread);
         let is_resume = |i: usize| index.key_position(positions.get(i)) == resume;
         let is_within = first.is_some_and(is_resume) && !index.is_unique();
         self.key = first.unwrap_or(positions.len());
+        // The resume point is only needed among the objects of one key. Otherwise the number of the
+        // key says all.
         if !is_within {
             self.resume = ResumePoint::Begin;
         }
     }
 
-    /// Step 1: fills `batch` with the next entries, and moves the cursor past them. Returns how
-    /// many of the first entries are on the path. 0 means the end of the path (`is_at_end`), or, if
-    /// the batch may pause (`Batch::may_pause`), that the index has only skipped entries so far.
+    /// Step 1 of this module: fills `batch` with the next entries, and moves the cursor past them.
+    /// Returns how many of the first entries are on the path. 0 means the end of the path
+    /// (`is_at_end`), or, if the batch may pause (`Batch::may_pause`), that the index has only
+    /// skipped entries so far.
     ///
     /// `wanted` is how many entries the caller can use (0: any number). `any_order` says that it
     /// uses all of them, and needs no order.
@@ -272,6 +281,8 @@ impl Cursor {
         batch: &mut Batch<'g>,
     ) -> usize {
         loop {
+            // The first batch has as many entries as are wanted. If these weren't enough, read more
+            // at a time (`MIN_BATCH`).
             batch.want = match wanted {
                 wanted if self.has_begun && wanted > 0 => wanted.max(MIN_BATCH),
                 wanted => wanted,
@@ -281,6 +292,8 @@ impl Cursor {
             if self.resume == ResumePoint::End {
                 return 0;
             }
+            // Read on from the resume point, in the way of the path. Each of these moves it past
+            // the batch.
             let usable = match &self.path {
                 Path::Nothing => self.fill_nowhere(),
                 Path::Keys(_) | Path::Gathered(_) => self.fill_under_keys(table, op, wanted, batch),
@@ -334,12 +347,12 @@ impl Cursor {
         batch.clear();
         // Once the resume point is past the batch in which the scan stopped, there is nothing left
         // to skip.
-        if self.passed.is_some() {
-            self.forget_passed();
+        if self.processed.is_some() {
+            self.forget_processed();
         }
         // While there are entries to skip, read in order: only then is it known when the resume
         // point is past all of them.
-        batch.any_order = any_order && self.passed.is_none();
+        batch.any_order = any_order && self.processed.is_none();
         // Save the resume point. `stop` returns to it if the batch is unordered, or if none of its
         // entries is processed.
         self.batch_start = BatchStart {
@@ -446,8 +459,8 @@ impl Cursor {
     fn fill_anywhere<'g>(&mut self, op: &Operation<'g>, batch: &mut Batch<'g>) -> usize {
         let start = self.resume.start(Start::Edge, self.direction);
         op.store.index.scan(op.guard, start, self.direction, batch);
-        if self.passed.is_some() {
-            self.drop_passed(op, batch);
+        if self.processed.is_some() {
+            self.drop_processed(op, batch);
         }
         self.resume.move_past(batch);
         batch.len()
@@ -455,14 +468,14 @@ impl Cursor {
 
     /// Drops the entries of a batch that have been processed already.
     #[cold]
-    fn drop_passed(&mut self, op: &Operation<'_>, batch: &mut Batch) {
-        let Some(passed) = &self.passed else {
+    fn drop_processed(&mut self, op: &Operation<'_>, batch: &mut Batch) {
+        let Some(processed) = &self.processed else {
             return;
         };
         // First look at all entries, and then remove: `identity` takes the number of an entry,
         // which removals change.
         let wanted: Vec<bool> = (0..batch.len())
-            .map(|i| !passed.identities.contains(&identity(op, batch, i)))
+            .map(|i| !processed.identities.contains(&identity(op, batch, i)))
             .collect();
         let mut wanted = wanted.into_iter();
         batch.retain(|_, _, _| wanted.next() == Some(true));
@@ -470,10 +483,10 @@ impl Cursor {
 
     /// Forgets the processed entries if the resume point is past all of them.
     #[cold]
-    fn forget_passed(&mut self) {
-        if let (Some(passed), ResumePoint::Next(here)) = (&self.passed, &self.resume) {
-            if passed.until.as_ref().is_some_and(|until| here >= until) {
-                self.passed = None;
+    fn forget_processed(&mut self) {
+        if let (Some(processed), ResumePoint::Next(here)) = (&self.processed, &self.resume) {
+            if processed.until.as_ref().is_some_and(|until| here >= until) {
+                self.processed = None;
             }
         }
     }
@@ -545,7 +558,7 @@ impl Cursor {
     #[cold]
     fn stop_unordered(&mut self, op: &Operation<'_>, batch: &Batch, done: usize) {
         // From the resume point after the batch on, there is nothing to skip.
-        self.passed = Some(Passed {
+        self.processed = Some(Processed {
             identities: (0..done).map(|i| identity(op, batch, i)).collect(),
             until: match &self.resume {
                 ResumePoint::Past(position) | ResumePoint::Next(position) => Some(position.clone()),
@@ -558,7 +571,7 @@ impl Cursor {
     /// The resume point as bytes. `None` within an unordered batch, and among gathered keys in no
     /// order.
     pub(crate) fn to_bytes(&self) -> Option<Vec<u8>> {
-        if self.passed.is_some() {
+        if self.processed.is_some() {
             return None;
         }
         let Path::Gathered(gathered) = &self.path else {

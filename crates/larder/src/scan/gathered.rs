@@ -27,6 +27,8 @@ impl GatheredKeys {
         op: &Operation<'_>,
         direction: Direction,
     ) -> Self {
+        // An index gives keys in the order of its values. A scan with a continuation needs the
+        // order of the table's own positions.
         let (mut positions, mut position) = (KeyList::new(), Vec::new());
         for i in 0..keys.len() {
             let key = table.key(keys.get(i));
@@ -37,6 +39,7 @@ impl GatheredKeys {
         if direction == Direction::Backward {
             order.reverse();
         }
+        // Both lists get that order, so that entry `i` of one belongs to entry `i` of the other.
         GatheredKeys {
             keys: keys.picked(&order),
             positions: Some(positions.picked(&order)),

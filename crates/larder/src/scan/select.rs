@@ -163,9 +163,11 @@ impl Candidate<'_, '_> {
     /// Whether the program's result is `true`.
     #[inline(always)]
     pub(super) fn gives_true(self, context: &Context<'_>, scratch: &mut Scratch) -> bool {
+        // Without a program, the result for every object is taken for `true`.
         let Some(matcher) = self.matcher else {
             return true;
         };
+        // If the filter's verdict tells the result, the object isn't even opened.
         match matcher.known(self.verdict) {
             Some(known) => known == Known::True,
             None => is_true(matcher, self.stored, self.verdict, context, scratch),
@@ -178,9 +180,11 @@ impl Candidate<'_, '_> {
         let Some(matcher) = self.matcher else {
             return true;
         };
+        // A known result is one: the program matches.
         if matcher.known(self.verdict).is_some() {
             return true;
         }
+        // Otherwise run the program. Its result isn't wanted.
         let object = self.stored.view();
         let found = matcher.show(&object, self.verdict, context, scratch, |_| ());
         found.is_some()
@@ -220,6 +224,7 @@ impl<'b> Passing<'b> {
         weight: u32,
         passing: &'b mut Vec<PassingEntry>,
     ) -> Self {
+        // Without a filter, all usable entries pass, and nothing is written to the buffer.
         let filter = matcher.and_then(Matcher::filter);
         let rejected = filter.map_or(0, |filter| {
             keep_passing(filter, batch, usable, weight, passing)
@@ -241,6 +246,7 @@ impl<'b> Passing<'b> {
     pub(super) fn entry(&self, batch: &Batch<'_>, n: usize) -> PassingEntry {
         match self.filtered {
             Some(passing) => passing[n],
+            // Nobody has looked at the entry yet, so prefetch a later one as `keep_passing` does.
             None => {
                 batch.prefetch(n + PREFETCH_DISTANCE);
                 PassingEntry {
@@ -264,6 +270,7 @@ fn keep_passing(
     passing: &mut Vec<PassingEntry>,
 ) -> u32 {
     passing.clear();
+    // The cost of the entries that were rejected since the last one that passes.
     let mut rejected = 0;
     let objects = (0..usable).map(|i| {
         batch.prefetch(i + PREFETCH_DISTANCE);
@@ -271,6 +278,8 @@ fn keep_passing(
         raw::unopened(key, value)
     });
     filter.judge(objects, |index, object, verdict| {
+        // A rejected entry costs time, too. The scan pays for it when it comes to the next entry
+        // that passes: a slice ends only at such an entry, or after the batch.
         if verdict == Verdict::Rejected {
             rejected = cost(weight, object.value()).saturating_add(rejected);
             return;
@@ -375,14 +384,17 @@ impl SelectJob {
                 stored,
                 verdict,
             } = candidate;
+            // Without a program, every object is a result.
             let Some(matcher) = matcher else {
                 pass_on(Shown::Object, stored.view(), sink);
                 return true;
             };
+            // The filter's verdict says that the object itself is the result: no test is left.
             if let Some(Known::Object) = matcher.known(verdict) {
                 pass_on(Shown::Object, stored.view(), sink);
                 return true;
             }
+            // Otherwise run the rest of the program. It calls `show` if it matches the object.
             let object = stored.view();
             let show = |shown: Shown<'_>| pass_on(shown, object, sink);
             let shown = matcher.show(&object, verdict, context, scratch, show);

@@ -90,6 +90,7 @@ impl Estate {
             *tables = Some(*key);
             left[1] -= 1;
         }
+        // If fewer than `most` were left of both kinds, none is left now.
         left.iter().all(|&left| left > 0)
     }
 }

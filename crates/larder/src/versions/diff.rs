@@ -213,6 +213,7 @@ impl DiffJob {
                     op: new.begin(&guard)?,
                 },
             };
+            // Steps 2 and 3 for one batch. `next` is the phase that follows if this one is over.
             let next = match phase {
                 DiffPhase::End => return Ok(Step::Done),
                 DiffPhase::Wait(..) => return Ok(Step::More),

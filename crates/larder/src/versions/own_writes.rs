@@ -214,9 +214,12 @@ impl Writes {
         let records = self.records.lock();
         let mut growth = 0;
         for (i, (key, write)) in range(&records.of, start, end).enumerate() {
+            // The lock isn't held for more keys at a time. The next call goes on from here.
             if i == most {
                 return (growth, Some(key.bytes().to_vec()));
             }
+            // An insert of an absent key adds an object, and a removal of a present one takes one
+            // away.
             let is_there = write.value() != Override::Absent;
             growth += i64::from(is_there) - i64::from(write.replaces);
         }
@@ -346,6 +349,7 @@ impl Unique for Writes {
             Start::At(position) => Bound::Included(position),
             Start::Past(position) => Bound::Excluded(position),
         });
+        // The far end of the scan.
         let until = self.bound(batch.until.as_ref().map(|until| &until[..]));
         let most = match batch.want {
             0 => MOST,

@@ -290,6 +290,7 @@ impl Merged<dyn Unique> {
         work: &mut usize,
         batch: &mut Batch<'g>,
     ) -> Option<bool> {
+        // `left` is the number of entries between the position and the n-th one, in that direction.
         let (direction, mut left) = match n >= rank {
             true => (Direction::Forward, n - rank),
             false => (Direction::Backward, rank - n - 1),
@@ -311,12 +312,16 @@ impl Merged<dyn Unique> {
                 }
                 return Some(true);
             }
+            // There is no n-th entry.
             if read.done {
                 return Some(false);
             }
+            // Pass the whole batch.
             left -= read.len() as u64;
             std::mem::swap(&mut at, &mut read.resume);
             *work = work.saturating_sub(read.len() + read.skipped);
+            // The budget is exhausted. Keep how far this has got as a checkpoint: the position, and
+            // its rank.
             if *work == 0 {
                 let rank = match direction {
                     Direction::Forward => n - left,

@@ -380,6 +380,8 @@ impl<I: MergeInput + ?Sized> Merged<I> {
         batch: &mut Batch,
         position: &mut Vec<u8>,
     ) {
+        // A key of a bag may have several entries. Append all of them, and then remove those beside
+        // the range, the last one first, so that the numbers of the others stay.
         let pushed = batch.len();
         self.base.push(key, value, range.direction, batch);
         let key = self.overrides.key(key);
@@ -424,6 +426,8 @@ impl<I: MergeInput + ?Sized> Merged<I> {
                 true => batch.until.clone(),
                 false => Bound::Included(self.base.key_position(&batch.resume).to_vec()),
             };
+            // Read some records, which begin where the last ones have ended. Their batches are
+            // kept: the overridden keys refer to them.
             read.want = MIN_BATCH;
             read.lend_owned(|read| index.scan(guard, next, direction, read));
             let end = self.end_of_range(index, read, &range, position);
@@ -443,9 +447,11 @@ impl<I: MergeInput + ?Sized> Merged<I> {
                     return (self.cut_after(read.key(entry), &range), passed);
                 }
             }
+            // The batch ends before the next record.
             if end < read.len() || read.done || range.is_prefix_past_end(&read.resume) {
                 break;
             }
+            // Many records override nothing for this reader. Let the caller have what there is.
             if let (Some(last), MOST_PASSED..) = (end.checked_sub(1), passed) {
                 return (self.cut_after(read.key(last), &range), passed);
             }
@@ -570,6 +576,7 @@ impl<I: MergeInput + ?Sized> Merged<I> {
                     .overrides
                     .key(reads[overridden_key.read].key(overridden_key.entry));
                 index.position(key, position);
+                // The first entry that isn't before the key in the direction of the scan.
                 let at = partition_point(from..batch.len(), |i| {
                     let key = self.overrides.key(batch.key(i));
                     self.base.entry_position(batch, i, key, there);

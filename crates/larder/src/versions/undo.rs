@@ -202,8 +202,11 @@ impl OldValue<'_> {
                 raw::retain_value(value);
                 f(Override::Value(value))
             }
+            // A key without objects is absent, as in a set.
             OldValue::Objects(objects) if objects.is_empty() => f(Override::Absent),
             OldValue::Objects(objects) => {
+                // The objects with their numbers, so that those which stay keep their places
+                // (`apply_to_bag`).
                 let mut list = Vec::new();
                 objects.each_numbered(&mut |number, value| {
                     raw::retain_value(value);

@@ -87,6 +87,7 @@ fn joined<'g>(
     if slots.iter().all(|&address| address == slots[0]) {
         return slots[0];
     }
+    // Nobody can reach the node before the caller stores its address.
     let new = NewTrieNode::unset(bits);
     for (slot, &address) in new.node().slots.iter().zip(slots) {
         slot.store(address);
@@ -221,6 +222,8 @@ pub(super) fn parts<'g>(
     for (i, slot) in node.slots.iter().enumerate() {
         match old {
             Some(old) if slot.address(guard).is_unset() => {
+                // Two slots of a wider root are one of the old root, and one of a narrower root is
+                // two.
                 let wider = node.bits > old.bits;
                 let range = if wider {
                     i / 2..i / 2 + 1
@@ -246,6 +249,8 @@ fn move_leaf(
     bits: u32,
 ) -> usize {
     let depth = u32::from(leaf.leaf().shape().depth);
+    // The slots of the leaf in a root with this number of bits: those whose first `depth` bits are
+    // the leaf's prefix.
     let slots = |bits: u32| {
         // A leaf in a root isn't deeper than the root reaches, so the shift is valid.
         let count = 1usize << (bits - depth);

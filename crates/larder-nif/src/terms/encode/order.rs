@@ -32,6 +32,7 @@ impl Writer<'_> {
     fn uncommon_order_key(&mut self, word: Word, depth: u32) -> Result<bool, Unreadable> {
         if layout::is_boxed(word) {
             match layout::kind(word) {
+                // Its elements one after the other, without encoding the tuple first.
                 Kind::Tuple if depth > 0 => return self.tuple_order_key(word, depth - 1),
                 Kind::HeapBinary
                 | Kind::SharedBinary
@@ -67,6 +68,7 @@ impl Writer<'_> {
             order_key::push_pid(u64::from(id), u64::from(serial), &mut self.out);
             return Ok(true);
         }
+        // Any other kind, or a deep term: encode it, and make the order key of the bytes.
         self.encoded_order_key(word)
     }
 

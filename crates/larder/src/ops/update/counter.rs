@@ -155,9 +155,11 @@ impl EngineTable {
                 Some(counter) => counter,
                 None => self.counter(op, &mut patch, &mut passed)?,
             };
+            // A result that is too large is only an error if no other operation is wrong.
             if let Err(error) = counter.count(op, *sums) {
                 note_too_large(error, &mut too_large)?;
             }
+            // Later operations on the position continue with it.
             counters.add(counter);
         }
         if let Some(error) = too_large {
@@ -321,6 +323,7 @@ impl<'v> Counters<'v> {
                 let at = few.iter().take_while(|other| other.pos < counter.pos);
                 few.insert(at.count(), counter);
             }
+            // There is one more than the array is for. Move all to a tree.
             Counters::Few(few) => {
                 let few = few.drain(..).chain([counter]);
                 *self = Counters::Many(few.map(|counter| (counter.pos, counter)).collect());
@@ -455,12 +458,14 @@ impl<'v> UpdatedCounter<'v> {
     /// # Errors
     /// As `update_counter`.
     fn count(&mut self, op: &CounterOp, sums: &mut impl Sums) -> Result<(), Error> {
+        // Nearly always both the counter and the increment are small integers, and so is the sum.
         if let NewElement::Int(n) = self.new {
             if let Some(sum) = op.small().and_then(|op| op.sum(n)) {
                 self.new = NewElement::Int(sum);
                 sums.push(&Number::Int(sum));
                 return Ok(());
             }
+            // Otherwise go on with an integer of any size.
             self.new = NewElement::Other(OtherElement::of_int(n));
         }
         if let NewElement::Other(other) = &mut self.new {

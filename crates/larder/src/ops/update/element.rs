@@ -53,6 +53,8 @@ impl EngineTable {
         key: &[u8],
         ops: &[(usize, TermRef<'_>)],
     ) -> Result<bool, Error> {
+        // One walk over the value finds all elements if the operations are in the order of their
+        // positions. Mostly they are.
         let sorted;
         let ascending = match ops.is_sorted_by_key(|op| op.0) {
             true => ops,
@@ -116,6 +118,7 @@ impl ElementUpdate for Elements<'_, '_> {
         let mut rest = self.ascending;
         while let [(pos, term), after @ ..] = rest {
             rest = after;
+            // Any other term is stored in another form, or not in the run of a packed value.
             if !object::is_stored_as_is(*term, packs) {
                 return None;
             }
@@ -139,6 +142,7 @@ impl ElementUpdate for Elements<'_, '_> {
         let mut rest = self.ascending;
         while let [(pos, term), after @ ..] = rest {
             rest = after;
+            // The error is that of the first wrong operation as they came, so look for that.
             if !patch.has(*pos) {
                 return Err(table.first_wrong(self.ops, |pos| patch.has(pos)));
             }

@@ -161,11 +161,13 @@ pub(super) fn changed<'h>(
     host: &'h mut dyn MapHost,
 ) -> Result<ChangedMap<'h>, Error> {
     let mut map = MapEdit::new(old.term).ok_or(Error::NotMap)?;
+    // Many changes are made in one pass over the map.
     if changes.len() > FEW {
         if !map.change_all(changes, true) {
             if let Some(map) = host.changed(old.term, changes) {
                 return Ok(ChangedMap::Hosted(map));
             }
+            // The host has declined: the map becomes one of sorted form.
             map.change_all(changes, false);
         }
         return Ok(ChangedMap::Sorted(map));

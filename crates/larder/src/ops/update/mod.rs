@@ -181,11 +181,14 @@ impl EngineTable {
             elements: NewElements::new(self.out_of_line(), &mut local.elements),
             found: false,
         };
-        // (up2, up3) No other thread sees the object yet.
+        // (up2, up3) No other thread sees the object yet. Its new value is made once, in `new`, and
+        // serves all attempts below.
         new.clear();
         let value = row.value();
         match object.change(value, new)?.change {
+            // No operation has changed it.
             Change::Keep | Change::Remove => new.extend_from_slice(value),
+            // `new` may have a part only. Complete it.
             change => _ = change.whole(Some(value), new),
         }
         // (up1, up4) The table takes counts of its own of the handles.
@@ -193,6 +196,7 @@ impl EngineTable {
             let TableIndex::Unique(ix) = &op.store.index else {
                 return Err(Error::TableType);
             };
+            // An object that is there stays: the caller then updates that one.
             let new = NewValue::copied(new);
             let (written, was) = self.put_by(op, &**ix, key, new, Put::New, |_| true);
             let inserted = was == Previous::Absent;
@@ -209,6 +213,7 @@ impl<U: ElementUpdate + ?Sized> ObjectUpdate<'_, '_, U> {
     #[inline(always)]
     fn change(&mut self, value: &[u8], out: &mut Vec<u8>) -> Result<Edit, Error> {
         match self.update.apply_in_order(self.table, value, out) {
+            // The common case: `out` has the bytes of the part that changes.
             Some(patched) if patch::is_complete(value, patched, out.len()) => Ok(Edit {
                 change: Change::splice(value, patched.at, patched.len, out),
                 same_handles: patched.same_handles,
@@ -229,10 +234,12 @@ impl<U: ElementUpdate + ?Sized> ObjectUpdate<'_, '_, U> {
         out.clear();
         loop {
             let update = &mut *self.update;
+            // What is patched: as much of the value as can be left compressed, or all of it.
             let before = match whole {
                 false => patch::patchable(value, table.keypos(), || update.last(), self.plain),
                 true => patch::plain_value(value, self.plain),
             };
+            // No element has changed.
             let Some(patched) = update.apply(table, before, (out, &mut self.elements))? else {
                 return Ok(Change::Keep.into());
             };
@@ -248,11 +255,13 @@ impl<U: ElementUpdate + ?Sized> ObjectUpdate<'_, '_, U> {
             }
             let change = change.whole(Some(before), out);
             if whole || patch::close(out, before.len()) {
+                // The value was unpacked for the patch, or wasn't packed before.
                 if out[0] & COMPRESSED == 0 {
                     table.pack(self.key, out);
                 }
                 return Ok(edit(change));
             }
+            // The changed run is no valid one. Begin again with the unpacked value.
             out.clear();
             whole = true;
         }

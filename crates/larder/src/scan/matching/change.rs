@@ -311,6 +311,7 @@ impl<'s, 't> Slice<'s, 't> {
         op: &'t Operation<'t>,
         context: &'t Context<'t>,
     ) -> Option<Self> {
+        // Borrow each part by itself, so that the batch and the cursor can be used at once.
         let WriteScan {
             scan,
             count,
@@ -354,9 +355,12 @@ impl<'s, 't> Slice<'s, 't> {
         budget: &mut Budget,
         work: &mut W,
     ) -> Result<Option<Step>, Error> {
+        // If the plan uses a secondary index, gather all keys from its entries first.
         if !self.cursor.gather(self.table, self.op, true, budget) {
             return Ok(Some(Step::More));
         }
+        // (1) Read a batch, and match its first `usable` objects. The numbers of those that match
+        // are in `chosen` then.
         let (table, op) = (self.table, self.op);
         let filled = self
             .cursor
@@ -366,9 +370,12 @@ impl<'s, 't> Slice<'s, 't> {
             ControlFlow::Break(step) => return Ok(Some(step)),
         };
         let (matched_to, has_budget) = self.match_batch(usable, budget, work);
+        // (2) Remove all of them in one change, if their leaf hasn't changed. `note_removed`
+        // empties `chosen`.
         if W::REMOVES && self.table.remove_scanned(self.op, self.batch, self.chosen) {
             self.note_removed(work);
         }
+        // (3) Change those that are left in `chosen` one by one.
         if !self.apply_each(matched_to, budget, work)? {
             return Ok(Some(Step::More));
         }
@@ -447,6 +454,7 @@ impl<'s, 't> Slice<'s, 't> {
         let weight = weight(Some(self.program));
         for n in 0..self.chosen.len() {
             let (i, table, op) = (self.chosen[n] as usize, self.table, self.op);
+            // In a bag, the change of the object before has changed all objects of the key.
             if n > 0 && self.have_one_key(self.chosen[n - 1] as usize, i) {
                 continue;
             }

@@ -73,6 +73,7 @@ impl EngineTable {
         }
         let mut buffers = ThreadBuffers::new();
         self.at_point(local, point, |local, key| {
+            // Right, epoch, state: the steps of `ops::lookup`.
             self.may_read(who)?;
             let guard = local.pin();
             let op = self.begin_on(&guard, key, Intent::Read)?;
@@ -86,6 +87,8 @@ impl EngineTable {
                 ..
             } = &mut *buffers;
             Ok(batch.lend(|batch| {
+                // Read all objects of the key at one instant, if they are few. Otherwise the batch
+                // is empty, and so nothing is passed.
                 let is_few = ix.scan_key(&guard, self.key(key), batch);
                 for i in 0..batch.len() {
                     let object = raw::view(key, batch.value(i), self.keypos(), plain);
@@ -107,6 +110,7 @@ impl EngineTable {
         point: Point<'_>,
     ) -> Result<u64, Error> {
         let (mut buffers, mut count) = (ThreadBuffers::new(), 0);
+        // As in `select_point`; the program only says whether its result is `true`.
         let read = self.at_point(local, point, |local, key| {
             self.lookup_in(local, who, key, |stored| {
                 let object = stored.view();

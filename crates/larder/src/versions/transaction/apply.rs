@@ -333,6 +333,7 @@ pub(super) fn wait_for_early_write(history: &History, key: Key<'_>, guard: &Guar
 fn apply_to_bag(record: Override<'_>, values: &mut ValueList<'_>) {
     /// Objects with their numbers, in the order of arrival. Mostly they are few and small.
     type Numbered<T> = SmallVec<[(u64, T); 4]>;
+    // The objects that are there, those that are to be, and which of the former stay.
     let mut there: Numbered<SmallVec<[u8; 32]>> = Numbered::new();
     values.each_numbered(&mut |number, value| there.push((number, SmallVec::from_slice(value))));
     let new: Numbered<&[u8]> = BagObjects::of(record).collect();

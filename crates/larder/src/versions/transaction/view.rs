@@ -740,6 +740,7 @@ impl Multi for ViewIndex<dyn Multi> {
     }
 
     fn scan_key<'g>(&'g self, guard: &'g Guard, key: Key<'_>, batch: &mut Batch<'g>) -> bool {
+        // The transaction sees the key as the table has it. Its commit checks the key.
         if !self.set.has_written(key) {
             self.set.note_key(key);
             return self.below.scan_key(guard, key, batch);
