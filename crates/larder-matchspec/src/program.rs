@@ -213,17 +213,6 @@ impl Program {
         self.run_row(&mut Row::plain(term), context, scratch)
     }
 
-    /// As [`Program::show`], for a term.
-    pub fn show_term<R>(
-        &self,
-        term: TermRef<'_>,
-        context: &Context<'_>,
-        scratch: &mut Scratch,
-        show: impl FnOnce(Shown<'_>) -> R,
-    ) -> Option<R> {
-        self.show_row(Row::plain(term), context, scratch, show)
-    }
-
     /// Step 1: the first clause from `from` on whose tests the row passes.
     #[inline]
     pub(crate) fn passed(
@@ -267,7 +256,7 @@ impl Program {
 
     /// As `run_row`, for [`Program::show`].
     #[inline(always)]
-    fn show_row<R>(
+    pub(crate) fn show_row<R>(
         &self,
         mut row: Row<'_>,
         context: &Context<'_>,

@@ -102,7 +102,7 @@ enum ExpressionKind {
 
 impl Template {
     /// An empty template, to be read into.
-    pub fn new() -> Template {
+    pub(crate) fn new() -> Template {
         Template::default()
     }
 

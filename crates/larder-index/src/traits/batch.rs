@@ -399,7 +399,7 @@ impl<'g> Batch<'g> {
     /// are fewer, zeros follow. So keys that aren't prefixes of each other are in the order of
     /// their words, where these differ.
     #[inline]
-    pub fn key_word(&self, i: usize) -> u64 {
+    pub(crate) fn key_word(&self, i: usize) -> u64 {
         let entry = &self.entries[i];
         entry.first_word(&self.bytes) & key_mask(self.key_and_rest(i).1)
     }

@@ -259,7 +259,7 @@ impl<'b> ObjectEncoder<'b> {
     /// Encodes `n` consecutive elements, of which the closure pushes the terms. If the key is among
     /// them, it is left out.
     #[inline]
-    pub fn elements<R>(&mut self, n: usize, push: impl FnOnce(&mut Encoder<'_>) -> R) -> R {
+    pub(crate) fn elements<R>(&mut self, n: usize, push: impl FnOnce(&mut Encoder<'_>) -> R) -> R {
         let mode = self.mode();
         // If the closure panics, the counts of what it has pushed are given back.
         let known = self.flags;

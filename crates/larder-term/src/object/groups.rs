@@ -93,7 +93,7 @@ pub(super) fn size(arity: usize) -> usize {
 /// first one begins at `at`. Returns the element that it comes to, and where that begins: the
 /// wanted one, or one of its group.
 #[inline(never)]
-pub fn pass(
+pub(crate) fn pass(
     lengths: &[u8],
     run: &[u8],
     (mut index, mut at): (usize, usize),

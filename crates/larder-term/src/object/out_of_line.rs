@@ -245,6 +245,19 @@ mod tests {
         elements
     }
 
+    /// A copy of a stored object, with counts of its own.
+    ///
+    /// # Safety
+    /// This crate made `value` in this process. Somebody holds the counts of its handles during
+    /// the call.
+    unsafe fn copy(key: &[u8], value: &[u8]) -> ObjectBuf {
+        // SAFETY: the caller's promise is the callee's precondition; the copy's counts are then
+        // those of the buffer.
+        unsafe { object::retain_value(value) }
+        let (key, value) = (key.to_vec(), value.to_vec());
+        ObjectBuf { key, value }
+    }
+
     fn is_long(term: &Term) -> bool {
         term.as_ref().bytes().len() > LONGEST_IN_LINE
     }
@@ -338,9 +351,8 @@ mod tests {
             let outside = |object: &ObjectBuf| object::outside_bytes(object.value());
             assert_eq!(outside(&object), outside(&whole));
             // Copies share it, and the last one frees it.
-            let mut copy = ObjectBuf::new();
             // SAFETY: the object holds the counts.
-            unsafe { copy.copy_from(object.key(), object.value()) };
+            let copy = unsafe { copy(object.key(), object.value()) };
             drop(object);
             assert_eq!(total.get(), long);
             assert!(copy
@@ -374,9 +386,8 @@ mod tests {
                     let mut row = row.to_vec();
                     row[position - 1] = new.clone();
                     // Stored, the new value has counts of its own.
-                    let mut object = ObjectBuf::new();
                     // SAFETY: `before`, `elements` and `new` hold the counts.
-                    unsafe { object.copy_from(before.key(), &after) };
+                    let object = unsafe { copy(before.key(), &after) };
                     drop(elements);
                     let whole = encoded(&row, keypos, form, &Arc::default());
                     assert_eq!(object.value().len(), whole.value().len());

@@ -352,11 +352,6 @@ impl IndexJob {
     pub fn continuation(&self) -> Vec<u8> {
         self.resume.to_bytes()
     }
-
-    /// Sets how many more results are wanted; `None` for all.
-    pub fn set_limit(&mut self, limit: Option<usize>) {
-        self.limit = limit;
-    }
 }
 
 /// The entries that (1) has read: those of a table are in the batch, those of a view in pairs.
