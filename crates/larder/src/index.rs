@@ -320,7 +320,7 @@ impl TableIndex {
     }
 
     /// Writes the position after all objects of a key to `out`.
-    pub(crate) fn end_position(&self, key: Key<'_>, out: &mut Vec<u8>) {
+    fn end_position(&self, key: Key<'_>, out: &mut Vec<u8>) {
         match self {
             TableIndex::Unique(ix) => ix.position(key, out),
             TableIndex::Multi(ix) => ix.last_position(key, out),
