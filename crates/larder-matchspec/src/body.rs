@@ -171,7 +171,7 @@ pub struct TermRun<'s>(&'s [u8]);
 
 impl<'s> TermRun<'s> {
     /// All of the bytes.
-    #[inline(always)]
+    #[inline]
     pub fn bytes(self) -> &'s [u8] {
         self.0
     }

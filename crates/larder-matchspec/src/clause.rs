@@ -48,7 +48,7 @@ impl Clause {
 
     /// Whether a row has as many elements as the head wants, and enough for the tests. They find
     /// elements by position without a check.
-    #[inline(always)]
+    #[inline]
     fn has_arity(&self, row: &Row<'_>) -> bool {
         match self.head.form {
             // A head that is a tuple matches tuples of its own size only. Any other head needs as

@@ -112,7 +112,7 @@ impl Filter<'_> {
     ///
     /// # Complexity
     /// That of the first test, and of the elements in front of its element, for each object.
-    #[inline(always)]
+    #[inline]
     pub fn judge<'v>(
         &self,
         objects: impl Iterator<Item = UnopenedObject<'v>>,
@@ -147,7 +147,7 @@ impl Filter<'_> {
     }
 
     /// The bytes of an object from the test's element on, or what is known without them.
-    #[inline(always)]
+    #[inline]
     fn run<'v>(&self, object: UnopenedObject<'v>) -> Result<&'v [u8], Verdict> {
         let (arity, others) = object.beside_key().ok_or(Verdict::Unknown)?;
         if arity < self.least || arity > self.most {

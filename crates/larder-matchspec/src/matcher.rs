@@ -78,13 +78,13 @@ impl Program {
 
 impl<'p> Matcher<'p> {
     /// The filter. `None` if the program has several clauses, or if a filter wouldn't help.
-    #[inline(always)]
+    #[inline]
     pub fn filter(&self) -> Option<&Filter<'p>> {
         self.filter.as_ref()
     }
 
     /// The result for an object of which the filter has said this, if it is known already.
-    #[inline(always)]
+    #[inline]
     pub fn known(&self, verdict: Verdict) -> Option<Known> {
         let is_left = |(_, rest): (_, &[Test])| !rest.is_empty();
         match self.matches_all || verdict == Verdict::Passed && !self.only.is_some_and(is_left) {
@@ -94,7 +94,7 @@ impl<'p> Matcher<'p> {
     }
 
     /// As [`Program::show`], on an object of which the filter has said this.
-    #[inline(always)]
+    #[inline]
     pub fn show<R>(
         &self,
         object: &ObjectView<'_>,
@@ -120,7 +120,7 @@ impl<'p> Matcher<'p> {
     }
 
     /// As [`Program::is_true`], on an object of which the filter has said this.
-    #[inline(always)]
+    #[inline]
     pub fn is_true<'s>(
         &'s self,
         object: &ObjectView<'s>,
@@ -148,7 +148,7 @@ impl<'p> Matcher<'p> {
         }
     }
 
-    #[inline(always)]
+    #[inline]
     fn environment<'c, 's>(&'s self, context: &'c Context<'s>) -> Environment<'c, 's> {
         Environment {
             constants: self.constants,

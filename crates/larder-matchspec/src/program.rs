@@ -192,7 +192,7 @@ impl Program {
 
     /// As [`Program::run`], for a host that makes its own term of the result. Returns what `show`
     /// returns.
-    #[inline(always)]
+    #[inline]
     pub fn show<R>(
         &self,
         object: &ObjectView<'_>,

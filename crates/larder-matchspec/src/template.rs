@@ -471,7 +471,7 @@ impl<T: Terms> TemplateReader<'_, T> {
     }
 
     /// Reads the elements of a tuple in a head, each as if it stayed.
-    #[inline(always)]
+    #[inline]
     fn pattern_tuple(
         &mut self,
         tuple: T::Term,
@@ -487,7 +487,7 @@ impl<T: Terms> TemplateReader<'_, T> {
     }
 
     /// Reads a list in a head, by the head and the tail of its first cell.
-    #[inline(always)]
+    #[inline]
     fn pattern_list(
         &mut self,
         head: T::Term,
@@ -547,7 +547,7 @@ impl<T: Terms> TemplateReader<'_, T> {
     }
 
     /// Reads a list in a guard or a body, by the head and the tail of its first cell.
-    #[inline(always)]
+    #[inline]
     fn expression_list(
         &mut self,
         head: T::Term,

@@ -105,7 +105,7 @@ impl Store {
     }
 
     /// A store of some objects, without layers.
-    #[inline(always)]
+    #[inline]
     fn bare(objects: Objects) -> Self {
         let has_limit = objects.limit != usize::MAX;
         Store {

@@ -304,7 +304,7 @@ impl<'g> Bucket<'g> {
     }
 
     /// Writes word `i`, except the bits of `kept`.
-    #[inline(always)]
+    #[inline]
     fn merge_word(self, i: usize, word: u64, kept: u64) {
         self.set_word(i, word & !kept | self.word(i) & kept);
     }

@@ -61,7 +61,7 @@ impl LowerBound<'_> {
     }
 
     /// The bound of a step from a key, or from the edge.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn of_step<'a>(key: Option<Key<'a>>) -> LowerBound<'a> {
         match key {
             Some(key) => LowerBound {
@@ -253,7 +253,7 @@ impl<'g> HashView<'g> {
     }
 
     /// The search for the first entry after a bound, in its home. `own` is that of `next_but`.
-    #[inline(always)]
+    #[inline]
     fn search_after<'b>(&self, bound: LowerBound<'b>, own: usize) -> HomeSearch<'b> {
         let Probe { home, tag } = self.leaf.shape().probe(bound.hash);
         HomeSearch {
@@ -305,7 +305,7 @@ impl<'g> HashView<'g> {
 
     /// The first entry of this leaf that is after the bound. It isn't validated. `own` is that of
     /// `next_but`. Keys are copied after the bytes of `scratch`, where they must be compared.
-    #[inline(always)]
+    #[inline]
     fn successor<R: KeyRule>(
         &self,
         own: usize,
@@ -361,7 +361,7 @@ impl<'g> HashView<'g> {
     }
 
     /// Steps 2 and 3, given the least tag.
-    #[inline(always)]
+    #[inline]
     fn settle<R: KeyRule>(
         &self,
         bucket: Bucket<'g>,

@@ -180,7 +180,7 @@ impl<'t> NewElements<'t> {
 
     /// Appends an element. `is_last` says whether no other one follows. Returns whether it has
     /// handles.
-    #[inline(always)]
+    #[inline]
     pub(super) fn push(&mut self, term: TermRef<'_>, is_last: bool, out: &mut Vec<u8>) -> bool {
         // Most elements are a single integer or atom.
         if is_stored_as_is(term, false) {
