@@ -203,8 +203,8 @@ fn closed_patterns_match_as_patterns() {
     }
 }
 
-/// Asserts whether a pattern matches a term: as an element, as the key, within a key, and as a value
-/// of a map.
+/// Asserts whether a pattern matches a term: as an element, as the key, within a key, and within a
+/// map.
 fn assert_match(pattern: &str, row: &str, is_matched: bool) {
     for (head, row) in [
         (format!("{{k,{pattern}}}"), format!("{{k,{row}}}")),
