@@ -161,7 +161,7 @@ pub(super) struct ScannedObject<'m, 's> {
 #[cfg(feature = "matchspec")]
 impl ScannedObject<'_, '_> {
     /// Whether the program's result is `true`.
-    #[inline]
+    #[inline(always)]
     pub(super) fn gives_true(self, context: &Context<'_>, scratch: &mut Scratch) -> bool {
         let Some(matcher) = self.matcher else {
             return true;
@@ -212,7 +212,7 @@ pub(super) struct Passing<'b> {
 impl<'b> Passing<'b> {
     /// Those of the first `usable` entries. `weight` is that of the program, and `passing` is a
     /// buffer.
-    #[inline]
+    #[inline(always)]
     pub(super) fn of(
         matcher: Option<&Matcher<'_>>,
         batch: &Batch<'_>,
@@ -231,13 +231,13 @@ impl<'b> Passing<'b> {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     pub(super) fn len(&self) -> usize {
         self.filtered.map_or(self.usable, <[_]>::len)
     }
 
     /// Entry `n` of those that pass.
-    #[inline]
+    #[inline(always)]
     pub(super) fn entry(&self, batch: &Batch<'_>, n: usize) -> PassingEntry {
         match self.filtered {
             Some(passing) => passing[n],
@@ -505,7 +505,7 @@ pub(super) fn result_of(
 }
 
 /// Passes the result for an object to `sink`.
-#[inline]
+#[inline(always)]
 pub(crate) fn pass_on(shown: Shown<'_>, object: ObjectView<'_>, sink: &mut Sink<'_>) {
     // What the program makes belongs to its scratch memory, and is valid until the next run.
     match shown {
