@@ -101,6 +101,33 @@ fn key_value_server() {
     let server = Server::start(&program, place.path());
     assert!(server.greeting.contains(": 0 keys"), "{}", server.greeting);
     let mut client = server.connect();
+    requests_are_answered(&mut client);
+    watchers_follow(&server, &mut client);
+    watchers_leave_no_threads(&server);
+    long_requests_are_refused(&mut client);
+
+    // It ends with connections open, and its file has what it had.
+    assert!(server.end().success());
+    let server = Server::start(&program, place.path());
+    assert!(server.greeting.contains(": 3 keys"), "{}", server.greeting);
+    let mut client = server.connect();
+    client.says("GET bank", "= 200");
+    client.says("GET apple", "= red and green");
+    client.says("SIZE", "= 3");
+
+    a_second_server_gives_up(&program, &server);
+
+    // One that was killed has left its socket, which the next one takes.
+    drop(server);
+    assert!(place.path().join("socket").exists());
+    let server = Server::start(&program, place.path());
+    server.connect().says("SIZE", "= 3");
+    assert!(server.end().success());
+
+    a_store_is_no_socket(&program, place.path());
+}
+
+fn requests_are_answered(client: &mut Client) {
     client.says("GET apple", "NONE");
     client.says("SET apple red and green", "OK");
     client.says("GET apple", "= red and green");
@@ -125,8 +152,10 @@ fn key_value_server() {
     ] {
         assert!(client.ask(wrong).starts_with("ERR "), "{wrong}");
     }
+}
 
-    // Two connections follow, while four add to one counter and move what is in two others.
+/// Two connections follow, while four add to one counter and move what is in two others.
+fn watchers_follow(server: &Server, client: &mut Client) {
     let mut watchers = [server.connect(), server.connect()];
     for watcher in &mut watchers {
         watcher.says("WATCH", "OK");
@@ -160,7 +189,10 @@ fn key_value_server() {
         assert!(seen.contains(&"SET hits 400".to_owned()));
         assert!(seen.contains(&"SET till 800".to_owned()));
     }
-    // Watchers that have said something more, and go, leave no threads behind.
+}
+
+/// Watchers that have said something more, and go, leave no threads behind.
+fn watchers_leave_no_threads(server: &Server) {
     let threads = || {
         let tasks = format!("/proc/{}/task", server.child.id());
         std::fs::read_dir(tasks).expect("threads").count()
@@ -172,23 +204,18 @@ fn key_value_server() {
         writeln!(watcher.stream, "THANKS").expect("the server is there");
     }
     wait_until("the watchers' threads end", || threads() < few);
+}
 
+fn long_requests_are_refused(client: &mut Client) {
     let long = format!("SET long {}", "x".repeat(70_000));
     assert!(client.ask(&long).starts_with("ERR a line"));
     assert!(client.ask("SET zero a\0b").starts_with("ERR a line"));
     client.says("SIZE", "= 3");
+}
 
-    // It ends with connections open, and its file has what it had.
-    assert!(server.end().success());
-    let server = Server::start(&program, place.path());
-    assert!(server.greeting.contains(": 3 keys"), "{}", server.greeting);
-    let mut client = server.connect();
-    client.says("GET bank", "= 200");
-    client.says("GET apple", "= red and green");
-    client.says("SIZE", "= 3");
-
-    // Another one does not take the place of one that is at work.
-    let mut second = Command::new(&program)
+/// Another server does not take the place of one that is at work.
+fn a_second_server_gives_up(program: &Path, server: &Server) {
+    let mut second = Command::new(program)
         .arg(&server.socket)
         .stdout(Stdio::null())
         .stderr(Stdio::null())
@@ -202,17 +229,12 @@ fn key_value_server() {
     let _ = second.kill();
     assert_eq!(ended.and_then(|status| status.code()), Some(1));
     server.connect().says("SIZE", "= 3");
+}
 
-    // One that was killed has left its socket, which the next one takes.
-    drop(server);
-    assert!(place.path().join("socket").exists());
-    let server = Server::start(&program, place.path());
-    server.connect().says("SIZE", "= 3");
-    assert!(server.end().success());
-
-    // A file in the place of the socket is not deleted, such as a store that was given alone.
-    let store = place.path().join("store.larder");
-    let mut child = Command::new(&program)
+/// A file in the place of the socket is not deleted, such as a store that was given alone.
+fn a_store_is_no_socket(program: &Path, folder: &Path) {
+    let store = folder.join("store.larder");
+    let mut child = Command::new(program)
         .arg(&store)
         .stderr(Stdio::null())
         .spawn()

@@ -145,7 +145,7 @@ impl Counted {
     }
 
     /// Does the operation on row `i`.
-    #[inline(always)]
+    #[inline]
     fn one(&mut self, operation: &str, guard: &Guard, i: usize) {
         let row = &self.rows[i];
         let index = &self.index;

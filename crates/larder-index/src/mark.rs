@@ -10,7 +10,7 @@ pub(crate) struct Mark {
 
 impl Mark {
     /// The mark of an entry; 0 if there is none.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn of<const MARKED: bool, E>(entry: Option<E>, read: impl FnOnce(E) -> u64) -> Mark {
         let before = match entry {
             Some(entry) if MARKED => read(entry),
@@ -23,7 +23,7 @@ impl Mark {
     }
 
     /// The mark of the entry that the write inserts, if it inserts one; else 0.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn of_new<const MARKED: bool>(&self, inserts: bool) -> u64 {
         match MARKED && inserts {
             true => self.now,
@@ -33,7 +33,7 @@ impl Mark {
 
     /// Sets the mark, if it is another one now and there is an entry. This comes before the write,
     /// which keeps or forgets it.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn set<const MARKED: bool, E>(self, entry: Option<E>, write: impl FnOnce(E, u64)) {
         match entry {
             Some(entry) if MARKED && self.now != self.before => write(entry, self.now),

@@ -176,7 +176,7 @@ pub struct TermRun<'s>(&'s [u8]);
 
 impl<'s> TermRun<'s> {
     /// All of the bytes.
-    #[inline(always)]
+    #[inline]
     pub fn bytes(self) -> &'s [u8] {
         self.0
     }
@@ -504,11 +504,16 @@ mod tests {
                 found => panic!("{found:?}"),
             };
             let parts =
-                program.show_term(row.as_ref(), &context, &mut other, |shown| match shown {
-                    crate::Shown::Built(term) => made(term),
-                    crate::Shown::Term(term) => Term::from(term),
-                    crate::Shown::Object => panic!("no object"),
-                });
+                program.show_row(
+                    Row::plain(row.as_ref()),
+                    &context,
+                    &mut other,
+                    |shown| match shown {
+                        crate::Shown::Built(term) => made(term),
+                        crate::Shown::Term(term) => Term::from(term),
+                        crate::Shown::Object => panic!("no object"),
+                    },
+                );
             assert_eq!(parts, Some(whole), "{body}");
         }
     }

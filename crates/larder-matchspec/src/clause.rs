@@ -48,8 +48,8 @@ impl Clause {
 
     /// Whether a row has as many elements as the head wants, and enough for the tests. They find
     /// elements by position without a check.
-    #[inline(always)]
-    pub(crate) fn has_arity(&self, row: &Row<'_>) -> bool {
+    #[inline]
+    fn has_arity(&self, row: &Row<'_>) -> bool {
         match self.head.form {
             // A head that is a tuple matches tuples of its own size only. Any other head needs as
             // many elements as its tests look at.

@@ -88,19 +88,19 @@ struct RareArguments {
 impl Arguments {
     /// No arguments.
     #[inline]
-    pub fn new() -> Arguments {
+    pub(crate) fn new() -> Arguments {
         Arguments::default()
     }
 
     /// The number of arguments.
     #[inline]
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.list.len()
     }
 
     /// Whether there are none.
     #[inline]
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.list.is_empty()
     }
 

@@ -116,7 +116,7 @@ impl Filter<'_> {
     ///
     /// # Complexity
     /// That of the first test, and of the elements in front of its element, for each object.
-    #[inline(always)]
+    #[inline]
     pub fn judge<'v>(
         &self,
         objects: impl Iterator<Item = UnopenedObject<'v>>,
@@ -155,7 +155,7 @@ impl Filter<'_> {
     ///
     /// # Errors
     /// The verdict, if it is known without them.
-    #[inline(always)]
+    #[inline]
     fn element_bytes<'v>(&self, object: UnopenedObject<'v>) -> Result<&'v [u8], Verdict> {
         // The object is compressed, or its value has the exact key.
         let (arity, others) = object.beside_key().ok_or(Verdict::Unknown)?;

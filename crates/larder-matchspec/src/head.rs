@@ -171,7 +171,7 @@ impl Step {
     }
 
     /// Runs a plain step from the beginning of a run. Returns the rest of the run, if it matches.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn plain<'a>(
         self,
         run: &'a [u8],

@@ -82,13 +82,13 @@ impl Program {
 
 impl<'p> Matcher<'p> {
     /// The filter. `None` if the program has several clauses, or if a filter wouldn't help.
-    #[inline(always)]
+    #[inline]
     pub fn filter(&self) -> Option<&Filter<'p>> {
         self.filter.as_ref()
     }
 
     /// The result for an object of which the filter has said this, if it is known already.
-    #[inline(always)]
+    #[inline]
     pub fn known(&self, verdict: Verdict) -> Option<Known> {
         // The object has passed all tests if there are none, or if the filter has done the only
         // one.
@@ -102,7 +102,7 @@ impl<'p> Matcher<'p> {
 
     /// As [`Program::show`], on an object of which the filter has said this: passes the result to
     /// `show`, if the program matches the object.
-    #[inline(always)]
+    #[inline]
     pub fn show<R>(
         &self,
         object: &ObjectView<'_>,
@@ -132,7 +132,7 @@ impl<'p> Matcher<'p> {
     }
 
     /// As [`Program::is_true`], on an object of which the filter has said this.
-    #[inline(always)]
+    #[inline]
     pub fn is_true<'s>(
         &'s self,
         object: &ObjectView<'s>,
@@ -162,7 +162,7 @@ impl<'p> Matcher<'p> {
         }
     }
 
-    #[inline(always)]
+    #[inline]
     fn environment<'c, 's>(&'s self, context: &'c Context<'s>) -> Environment<'c, 's> {
         Environment {
             constants: self.constants,

@@ -53,13 +53,6 @@ pub enum Shown<'r> {
     Built(&'r mut BuiltTerm<'r, 'r>),
 }
 
-impl Outcome<'_> {
-    /// Whether it is the atom `true`.
-    pub fn is_true(&self) -> bool {
-        matches!(self, Outcome::Term(term) if term.as_atom() == Some(atoms::TRUE))
-    }
-}
-
 /// What `match`, `match_object` and `match_delete` return for rows that match a pattern.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PatternResult {

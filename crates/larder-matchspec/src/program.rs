@@ -192,7 +192,7 @@ impl Program {
 
     /// As [`Program::run`], for a host that makes its own term of the result. Returns what `show`
     /// returns.
-    #[inline(always)]
+    #[inline]
     pub fn show<R>(
         &self,
         object: &ObjectView<'_>,
@@ -211,17 +211,6 @@ impl Program {
         scratch: &'s mut Scratch,
     ) -> Option<Outcome<'s>> {
         self.run_row(&mut Row::plain(term), context, scratch)
-    }
-
-    /// As [`Program::show`], for a term.
-    pub fn show_term<R>(
-        &self,
-        term: TermRef<'_>,
-        context: &Context<'_>,
-        scratch: &mut Scratch,
-        show: impl FnOnce(Shown<'_>) -> R,
-    ) -> Option<R> {
-        self.show_row(Row::plain(term), context, scratch, show)
     }
 
     /// Step 1: the first clause from `from` on whose tests the row passes.
@@ -267,7 +256,7 @@ impl Program {
 
     /// As `run_row`, for [`Program::show`].
     #[inline(always)]
-    fn show_row<R>(
+    pub(crate) fn show_row<R>(
         &self,
         mut row: Row<'_>,
         context: &Context<'_>,

@@ -139,7 +139,7 @@ impl<'a> Row<'a> {
     /// The bytes from the element at a position to the end of the row. Positions are counted from
     /// 1, and the row has the element. Where the element ends isn't determined here: its encoding
     /// says that.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn run(&mut self, position: usize) -> &'a [u8] {
         if position == self.keypos {
             return key_bytes(self.key);
@@ -220,7 +220,7 @@ impl<'a> Row<'a> {
 }
 
 /// The bytes of a key; none if no element is stored apart.
-#[inline(always)]
+#[inline]
 fn key_bytes(key: Option<ObjectKey<'_>>) -> &[u8] {
     key.map_or(&[], |key| key.term().bytes())
 }

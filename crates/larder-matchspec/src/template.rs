@@ -102,7 +102,7 @@ enum ExpressionKind {
 
 impl Template {
     /// An empty template, to be read into.
-    pub fn new() -> Template {
+    pub(crate) fn new() -> Template {
         Template::default()
     }
 
@@ -207,10 +207,10 @@ impl Template {
         let mut arguments = Arguments::new();
         let terms = Bytes(spec.bytes());
         // Handles must be counted, which templates don't do.
-        if !spec.has_handles() && template.read(&terms, Place::Term(0), &mut found) {
+        if !spec.has_handles() && template.read(&terms, TermPosition::Term(0), &mut found) {
             // The arguments are the terms at the offsets for which the template has holes.
             for place in found {
-                if let Place::Term(at) = place {
+                if let TermPosition::Term(at) = place {
                     arguments.push(raw::view(&terms.0[at..]));
                 }
             }
@@ -473,7 +473,7 @@ impl<T: Terms> TemplateReader<'_, T> {
     }
 
     /// Reads the elements of a tuple in a head, each as if it stayed.
-    #[inline(always)]
+    #[inline]
     fn pattern_tuple(
         &mut self,
         tuple: T::Term,
@@ -489,7 +489,7 @@ impl<T: Terms> TemplateReader<'_, T> {
     }
 
     /// Reads a list in a head, by the head and the tail of its first cell.
-    #[inline(always)]
+    #[inline]
     fn pattern_list(
         &mut self,
         head: T::Term,
@@ -549,7 +549,7 @@ impl<T: Terms> TemplateReader<'_, T> {
     }
 
     /// Reads a list in a guard or a body, by the head and the tail of its first cell.
-    #[inline(always)]
+    #[inline]
     fn expression_list(
         &mut self,
         head: T::Term,
@@ -661,7 +661,7 @@ struct Bytes<'a>(&'a [u8]);
 
 /// A term in the bytes.
 #[derive(Clone, Copy)]
-enum Place {
+enum TermPosition {
     Term(usize),
     /// The rest of a list that isn't at its end.
     Rest {
@@ -678,34 +678,34 @@ enum Place {
 
 impl Bytes<'_> {
     /// The list whose first element is at `at`. It has `left` elements.
-    fn cell(&self, at: usize, left: usize, is_proper: bool) -> TermShape<Place> {
+    fn cell(&self, at: usize, left: usize, is_proper: bool) -> TermShape<TermPosition> {
         // The rest of the list is an element less. Without elements, it is the tail.
         let next = at + larder_term::skip(&self.0[at..]);
         let rest = match (left - 1, is_proper) {
-            (0, true) => Place::End,
-            (0, false) => Place::Term(next),
-            (left, is_proper) => Place::Rest {
+            (0, true) => TermPosition::End,
+            (0, false) => TermPosition::Term(next),
+            (left, is_proper) => TermPosition::Rest {
                 at: next,
                 left,
                 is_proper,
             },
         };
-        TermShape::Cell(Place::Term(at), rest)
+        TermShape::Cell(TermPosition::Term(at), rest)
     }
 }
 
 impl Terms for Bytes<'_> {
-    type Term = Place;
+    type Term = TermPosition;
 
-    fn shape(&self, place: Place) -> TermShape<Place> {
+    fn shape(&self, place: TermPosition) -> TermShape<TermPosition> {
         let at = match place {
-            Place::Term(at) => at,
-            Place::Rest {
+            TermPosition::Term(at) => at,
+            TermPosition::Rest {
                 at,
                 left,
                 is_proper,
             } => return self.cell(at, left, is_proper),
-            Place::End => return TermShape::Nil,
+            TermPosition::End => return TermShape::Nil,
         };
         let run = &self.0[at..];
         // The head of the encoding says which kind it is.
@@ -727,9 +727,9 @@ impl Terms for Bytes<'_> {
         }
     }
 
-    fn elements(&self, tuple: Place) -> impl Iterator<Item = Place> {
+    fn elements(&self, tuple: TermPosition) -> impl Iterator<Item = TermPosition> {
         let (mut left, mut next) = (0, 0);
-        if let Place::Term(at) = tuple {
+        if let TermPosition::Term(at) = tuple {
             if let (Head::Tuple(arity), body) = wire::open(&self.0[at..]) {
                 (left, next) = (arity, at + body);
             }
@@ -741,12 +741,12 @@ impl Terms for Bytes<'_> {
             if left > 0 {
                 next += larder_term::skip(&self.0[next..]);
             }
-            Some(Place::Term(here))
+            Some(TermPosition::Term(here))
         })
     }
 
-    fn pairs(&self, map: Place) -> Option<MapPairs<Place>> {
-        let Place::Term(at) = map else {
+    fn pairs(&self, map: TermPosition) -> Option<MapPairs<TermPosition>> {
+        let TermPosition::Term(at) = map else {
             return None;
         };
         let (Head::Map(count), body) = wire::open(&self.0[at..]) else {
@@ -756,13 +756,13 @@ impl Terms for Bytes<'_> {
         let mut part = || {
             let here = next;
             next += larder_term::skip(&self.0[next..]);
-            Place::Term(here)
+            TermPosition::Term(here)
         };
         Some((0..count).map(|_| (part(), part())).collect())
     }
 
-    fn write(&self, place: Place, out: &mut Vec<u8>) -> bool {
-        let Place::Term(at) = place else {
+    fn write(&self, place: TermPosition, out: &mut Vec<u8>) -> bool {
+        let TermPosition::Term(at) = place else {
             return false;
         };
         out.extend_from_slice(wire::split(&self.0[at..]).0);

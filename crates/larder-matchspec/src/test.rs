@@ -129,7 +129,7 @@ impl Test {
     }
 
     /// Whether the comparison of an element with an integer holds.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn compares_to_int(cmp: Cmp, run: &[u8], n: i64) -> bool {
         compare_to_int(cmp, run, n)
     }

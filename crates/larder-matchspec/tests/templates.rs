@@ -198,38 +198,44 @@ fn closed_patterns_match_as_patterns() {
             let same_key = |one: &&str| term(one) == term(row);
             let is_matched =
                 *pattern == "#{}" && row.starts_with('#') || matched.iter().any(same_key);
-            for (head, row) in [
-                (format!("{{k,{pattern}}}"), format!("{{k,{row}}}")),
-                (format!("{{{pattern},'$1'}}"), format!("{{{row},1}}")),
-                (
-                    format!("{{{{{pattern},'$1'}},'$1'}}"),
-                    format!("{{{{{row},2}},2}}"),
-                ),
-                (
-                    format!("{{#{{q=>{pattern},r=>'$1'}},'$1'}}"),
-                    format!("{{#{{q=>{row},r=>[]}},[]}}"),
-                ),
-            ] {
-                let program = common::program(&format!("[{{{head},[],[yes]}}]"));
-                assert_eq!(
-                    run(&program, &term(&row)).is_some(),
-                    is_matched,
-                    "{head} {row}"
-                );
-                // Also for an ordered table whose keys a plan limits.
-                let row_term = term(&row);
-                let key = row_term
-                    .as_ref()
-                    .as_tuple()
-                    .and_then(|row| row.get(0))
-                    .unwrap();
-                let plan = program.plan(1, KeyAccess::Ordered);
-                assert!(
-                    !is_matched || plan.covers(key, KeyAccess::Ordered),
-                    "{head} {row}"
-                );
-            }
+            assert_match(pattern, row, is_matched);
         }
+    }
+}
+
+/// Asserts whether a pattern matches a term: as an element, as the key, within a key, and within a
+/// map.
+fn assert_match(pattern: &str, row: &str, is_matched: bool) {
+    for (head, row) in [
+        (format!("{{k,{pattern}}}"), format!("{{k,{row}}}")),
+        (format!("{{{pattern},'$1'}}"), format!("{{{row},1}}")),
+        (
+            format!("{{{{{pattern},'$1'}},'$1'}}"),
+            format!("{{{{{row},2}},2}}"),
+        ),
+        (
+            format!("{{#{{q=>{pattern},r=>'$1'}},'$1'}}"),
+            format!("{{#{{q=>{row},r=>[]}},[]}}"),
+        ),
+    ] {
+        let program = common::program(&format!("[{{{head},[],[yes]}}]"));
+        assert_eq!(
+            run(&program, &term(&row)).is_some(),
+            is_matched,
+            "{head} {row}"
+        );
+        // Also for an ordered table whose keys a plan limits.
+        let row_term = term(&row);
+        let key = row_term
+            .as_ref()
+            .as_tuple()
+            .and_then(|row| row.get(0))
+            .unwrap();
+        let plan = program.plan(1, KeyAccess::Ordered);
+        assert!(
+            !is_matched || plan.covers(key, KeyAccess::Ordered),
+            "{head} {row}"
+        );
     }
 }
 

@@ -36,11 +36,6 @@ impl<C: Scheme<ValueList>> MultiAdapter<C> {
             counts: Counts::default(),
         }
     }
-
-    /// The scheme.
-    pub fn scheme(&self) -> &C {
-        &self.scheme
-    }
 }
 
 /// The value list of a key during a change. If other threads may be reading the list, it is copied

@@ -29,11 +29,6 @@ impl<C: Scheme<Object>> UniqueAdapter<C> {
             counts: Counts::default(),
         }
     }
-
-    /// The scheme.
-    pub fn scheme(&self) -> &C {
-        &self.scheme
-    }
 }
 
 /// Calls `f` with an empty buffer, whose memory is kept for the thread's next call.

@@ -37,7 +37,7 @@ impl Seed {
     }
 
     /// The hash of some bytes. All 64 bits are well distributed.
-    #[inline(always)]
+    #[inline]
     pub fn hash(&self, bytes: &[u8]) -> u64 {
         match bytes.len() {
             0..=SHORT => self.hash_short(bytes),

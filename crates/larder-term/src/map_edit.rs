@@ -97,15 +97,6 @@ impl MapEdit {
         len(&self.bytes)
     }
 
-    /// The value of a key.
-    ///
-    /// # Complexity
-    /// O(n) in the map.
-    pub fn get(&self, key: TermRef<'_>) -> Option<TermRef<'_>> {
-        let value = self.find(key).value?;
-        Some(TermRef::within(&self.bytes[value]))
-    }
-
     /// Makes some changes in their order, in one pass. If that would lose the tree form that the
     /// host has for large maps (see `leaves_tree`), and `keeps_form` is set, returns `false` and
     /// changes nothing.
@@ -364,6 +355,13 @@ mod tests {
     use super::*;
     use crate::Term;
     use std::collections::BTreeMap;
+
+    impl MapEdit {
+        fn get(&self, key: TermRef<'_>) -> Option<TermRef<'_>> {
+            let value = self.find(key).value?;
+            Some(TermRef::within(&self.bytes[value]))
+        }
+    }
 
     fn key(n: u64) -> Term {
         let int = Term::int(n as i64);

@@ -140,7 +140,7 @@ const FIXED: [u8; 256] = {
 
 /// The offset after the term at `at`.
 #[inline]
-pub fn end_of(bytes: &[u8], at: usize) -> usize {
+pub(crate) fn end_of(bytes: &[u8], at: usize) -> usize {
     match fixed_len(bytes[at]) {
         0 => end_of_other(bytes, at),
         len => at + len,
@@ -199,14 +199,14 @@ fn pass_small(bytes: &[u8], mut at: usize, pending: &mut u64) -> usize {
 }
 
 /// An iterator over the heads of a run of complete terms, in order.
-pub struct Heads<'a> {
+pub(crate) struct Heads<'a> {
     bytes: &'a [u8],
     at: usize,
 }
 
 impl<'a> Heads<'a> {
     /// The heads of a run.
-    pub fn new(bytes: &'a [u8]) -> Self {
+    pub(crate) fn new(bytes: &'a [u8]) -> Self {
         Heads { bytes, at: 0 }
     }
 }

@@ -288,11 +288,6 @@ impl<'a> Terms<'a> {
     pub(crate) fn new(bytes: &'a [u8], left: usize) -> Self {
         Terms { bytes, left }
     }
-
-    /// The bytes from the next term on. Those after the last term are unspecified.
-    pub fn rest(self) -> &'a [u8] {
-        self.bytes
-    }
 }
 
 impl<'a> Iterator for Terms<'a> {
@@ -480,12 +475,6 @@ impl<'a> TermRef<'a> {
             INT1..=INT8 => Some(small_int(self.0)),
             _ => None,
         }
-    }
-
-    /// Whether the term is an integer that fits into 64 bits, or an atom.
-    #[inline]
-    pub fn is_integer_or_atom(self) -> bool {
-        matches!(self.0[0], SMALL..|INT1..=INT8| ATOM1..=ATOM4)
     }
 
     /// The float, if the term is one.

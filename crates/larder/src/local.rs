@@ -114,7 +114,7 @@ impl Local {
     }
 
     /// Makes the older cursor that of this step.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn swap_cursors(&mut self) {
         std::mem::swap(&mut self.read_ahead, &mut self.older_ahead);
     }
@@ -170,7 +170,7 @@ impl Drop for DropsLocal {
 }
 
 /// Calls `f` with this thread's [`Local`]. In a nested call, `f` gets a fresh one (see the module).
-#[inline(always)]
+#[inline]
 pub fn with_local<R>(f: impl FnOnce(&mut Local) -> R) -> R {
     // Access the thread-local variable once.
     LOCAL.with(|cell| {

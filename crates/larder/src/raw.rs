@@ -361,14 +361,14 @@ pub(crate) fn view<'a>(
 }
 
 /// An object of a table that isn't opened.
-#[inline(always)]
+#[inline]
 pub(crate) fn unopened<'a>(key: &'a [u8], value: &'a [u8]) -> UnopenedObject<'a> {
     // SAFETY: as in `view`.
     unsafe { UnopenedObject::new(key, value) }
 }
 
 /// Like `view`, for a caller that reads no element after position `last()`.
-#[inline(always)]
+#[inline]
 pub(crate) fn view_up_to<'a>(
     key: &'a [u8],
     value: &'a [u8],

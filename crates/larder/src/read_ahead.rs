@@ -103,7 +103,7 @@ pub(crate) enum NextEntry<'a> {
 
 impl NextEntry<'_> {
     /// Whether this is an entry whose value, if it may have been cut, may lack the key.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn lacks_key(&self) -> bool {
         matches!(self, NextEntry::Entry(_, value) if is_truncated_key(value))
     }
@@ -182,7 +182,7 @@ pub(crate) struct LastEdge {
 /// Whether an entry with this value, of which only the head was read if `heads` is set, is an
 /// answer later on. Not if the value holds handles (RA1), or was cut so that the key is missing
 /// (RA3).
-#[inline(always)]
+#[inline]
 fn may_answer(value: &[u8], heads: bool) -> bool {
     // What a handle refers to may have been freed since the entry was read. The step reads the
     // index instead. A key that isn't in the value has no handle.
@@ -192,7 +192,7 @@ fn may_answer(value: &[u8], heads: bool) -> bool {
 }
 
 /// Compares two keys, which are mostly equal and short.
-#[inline(always)]
+#[inline]
 pub(crate) fn same(a: &[u8], b: &[u8]) -> bool {
     // A key of `N` to `2 * N` bytes is equal to another of its length if both its beginning and
     // its end are. They may overlap.
@@ -210,7 +210,7 @@ pub(crate) fn same(a: &[u8], b: &[u8]) -> bool {
 }
 
 /// Whether a value, if it may have been cut, may lack the exact key with which it begins.
-#[inline(always)]
+#[inline]
 fn is_truncated_key(value: &[u8]) -> bool {
     value.len() <= HEAD && has_exact_key(value)
 }
@@ -229,7 +229,7 @@ impl ReadAhead {
     }
 
     /// The key of an entry, if there is one.
-    #[inline(always)]
+    #[inline]
     fn key_at(&self, at: usize) -> Option<&[u8]> {
         match at {
             ALONE => Some(self.alone.key()),
@@ -271,27 +271,27 @@ impl ReadAhead {
 
     /// Prepares the buffer of a step that reads one entry. Until `keep_alone`, there is no last
     /// answer: the buffer may have had it.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn begin_alone(&mut self, heads: bool) {
         (self.table, self.at) = (0, NOTHING);
         self.alone.heads = heads;
     }
 
     /// Whether the key of the last answer was shown as this number, which is not 0.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn has_shown(&self, number: u64) -> bool {
         self.shown == number
     }
 
     /// Records the number that the key of the last answer was shown as.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn show(&mut self, number: u64) {
         self.shown = number;
     }
 
     /// The place of the first entry of the key after the last answer. The number of entries if the
     /// table has no further key. `None` if that part wasn't read.
-    #[inline(always)]
+    #[inline]
     fn next_place(&self) -> Option<usize> {
         if self.at >= NOTHING {
             return None;
@@ -316,7 +316,7 @@ impl ReadAhead {
     }
 
     /// Whether whole objects were read.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn has_objects(&self) -> bool {
         match self.at {
             ALONE => !self.alone.heads,
@@ -325,7 +325,7 @@ impl ReadAhead {
     }
 
     /// Whether the keys of a table need whole values.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn needs_values(&self, table: u64) -> bool {
         self.exact == table
     }
@@ -429,7 +429,7 @@ impl ReadAhead {
     }
 
     /// (1) The entry at the edge of a table that is polled, if `holds` confirms its stamp.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn polled(
         &mut self,
         table: u64,
@@ -461,7 +461,7 @@ impl ReadAhead {
     }
 
     /// Whether the cursor goes in this direction.
-    #[inline(always)]
+    #[inline]
     fn is_directed(&self, direction: Direction) -> bool {
         self.backward == (direction == Direction::Backward)
     }
@@ -514,7 +514,7 @@ impl ReadAhead {
     }
 
     /// Called when a step doesn't start at the last answer: one walk is over, and another begins.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn begin_walk(&mut self) {
         if self.more > 0 || self.early > 0 {
             self.adapt_caution();
@@ -538,7 +538,7 @@ impl ReadAhead {
     }
 
     /// Whether the batch was read at the edge of this table.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn is_at_edge(&self, table: u64) -> bool {
         self.table == table && self.first != FromEdge::No
     }
@@ -579,7 +579,7 @@ impl ReadAhead {
     }
 
     /// Keeps the entry that a step from a key has read alone.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn keep_alone(&mut self, table: u64, direction: Direction) {
         (self.table, self.stamp, self.seen) = (table, None, self.alone.seen);
         self.backward = direction == Direction::Backward;
@@ -615,7 +615,7 @@ impl ReadAhead {
     }
 
     /// Which steps from the edge the cursor has seen.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn last_edge(&self) -> LastEdge {
         let (table, first) = (self.table, self.first);
         LastEdge { table, first }

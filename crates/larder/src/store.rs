@@ -105,7 +105,7 @@ impl Store {
     }
 
     /// A store of some objects, without layers.
-    #[inline(always)]
+    #[inline]
     fn bare(objects: Objects) -> Self {
         let has_limit = objects.limit != usize::MAX;
         Store {
@@ -367,7 +367,7 @@ impl Store {
     }
 
     /// Whether the store refuses objects when it is full.
-    pub(crate) fn is_limited(&self) -> bool {
+    fn is_limited(&self) -> bool {
         self.has_limit() && self.quota().is_none_or(Quota::refuses_when_full)
     }
 

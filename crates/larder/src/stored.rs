@@ -70,7 +70,7 @@ impl<'a> Stored<'a> {
     }
 
     /// The key, if it is an integer of 64 bits that the index key alone tells.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn int_key(&self) -> Option<i64> {
         // Only the header of the value is read, so other bytes after the value don't matter.
         object::int_key(self.key, self.bytes)

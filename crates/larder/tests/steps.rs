@@ -482,6 +482,43 @@ fn keys_of_all_kinds() -> Vec<Term> {
     keys
 }
 
+/// The keys of a table, found by steps. Bit `i` of `objects` says whether each 32nd step from the
+/// `i`th is to objects. These are the same rows as those of a lookup.
+fn keys_by_steps(t: &Table, direction: Direction, objects: u32) -> Vec<Term> {
+    let engine = t.engine_table();
+    let (mut from, mut found) = (None::<Term>, Vec::new());
+    loop {
+        let turn = found.len() % 32;
+        let mut next = None;
+        let mut rows_found = Vec::new();
+        let index_key = from.as_ref().map(|key: &Term| {
+            let mut bytes = Vec::new();
+            engine.encode_key(key.as_ref(), &mut bytes);
+            bytes
+        });
+        let index_key = index_key.as_deref();
+        let is_found = with_local(|local| match objects >> turn & 1 {
+            0 => engine.step_to_key(local, engine.owner(), index_key, 0, direction, |key| {
+                next = Some(Term::from(key.term()));
+                0
+            }),
+            _ => engine.step_to_objects(local, engine.owner(), index_key, direction, |row| {
+                let row = row.view();
+                next = Some(Term::from(row.key()));
+                rows_found.push(Term::tuple(row.iter().map(Term::from)));
+            }),
+        });
+        assert_eq!(is_found.unwrap(), next.is_some());
+        let Some(next) = next else { break };
+        if !rows_found.is_empty() {
+            assert_eq!(t.lookup(&next).unwrap(), rows_found);
+        }
+        found.push(next.clone());
+        from = Some(next);
+    }
+    found
+}
+
 /// Steps to a key and steps to objects, in turns: the first need only the keys of what they read.
 #[test]
 fn steps_to_keys_and_to_objects_find_the_same_rows() {
@@ -508,53 +545,10 @@ fn steps_to_keys_and_to_objects_find_the_same_rows() {
                 t.insert(&more).unwrap();
             }
         }
-        let engine = t.engine_table();
         for direction in [Direction::Forward, Direction::Backward] {
             // Which steps are to objects: none, each, and others.
             for objects in [0u32, !0, 0b0101_0011, 0b1110_1000] {
-                let (mut from, mut found) = (None::<Term>, Vec::new());
-                loop {
-                    let turn = found.len() % 32;
-                    let mut next = None;
-                    let mut rows_found = Vec::new();
-                    let index_key = from.as_ref().map(|key: &Term| {
-                        let mut bytes = Vec::new();
-                        engine.encode_key(key.as_ref(), &mut bytes);
-                        bytes
-                    });
-                    let index_key = index_key.as_deref();
-                    let is_found = with_local(|local| match objects >> turn & 1 {
-                        0 => engine.step_to_key(
-                            local,
-                            engine.owner(),
-                            index_key,
-                            0,
-                            direction,
-                            |key| {
-                                next = Some(Term::from(key.term()));
-                                0
-                            },
-                        ),
-                        _ => engine.step_to_objects(
-                            local,
-                            engine.owner(),
-                            index_key,
-                            direction,
-                            |row| {
-                                let row = row.view();
-                                next = Some(Term::from(row.key()));
-                                rows_found.push(Term::tuple(row.iter().map(Term::from)));
-                            },
-                        ),
-                    });
-                    assert_eq!(is_found.unwrap(), next.is_some());
-                    let Some(next) = next else { break };
-                    if !rows_found.is_empty() {
-                        assert_eq!(t.lookup(&next).unwrap(), rows_found);
-                    }
-                    found.push(next.clone());
-                    from = Some(next);
-                }
+                let mut found = keys_by_steps(&t, direction, objects);
                 let mut sorted = found.clone();
                 sorted.sort();
                 let mut all = keys.clone();

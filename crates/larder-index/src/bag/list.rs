@@ -187,12 +187,12 @@ impl Sink for Vec<u8> {
 }
 
 impl Sink for ListBuffer {
-    #[inline(always)]
+    #[inline]
     fn byte(&mut self, byte: u8) {
         self.push(byte);
     }
 
-    #[inline(always)]
+    #[inline]
     fn bytes(&mut self, bytes: &[u8]) {
         self.extend_from_slice(bytes);
     }

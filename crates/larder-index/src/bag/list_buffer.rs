@@ -18,7 +18,7 @@ pub(super) struct ListBuffer {
 
 impl ListBuffer {
     /// An empty buffer.
-    #[inline(always)]
+    #[inline]
     pub(super) fn new() -> Self {
         ListBuffer {
             short: [0; SHORT],
@@ -29,7 +29,7 @@ impl ListBuffer {
     }
 
     /// Appends a byte.
-    #[inline(always)]
+    #[inline]
     pub(super) fn push(&mut self, byte: u8) {
         match self.short.get_mut(self.len) {
             Some(place) if !self.is_long => {
@@ -41,7 +41,7 @@ impl ListBuffer {
     }
 
     /// Appends bytes.
-    #[inline(always)]
+    #[inline]
     pub(super) fn extend_from_slice(&mut self, bytes: &[u8]) {
         match self.short.get_mut(self.len..self.len + bytes.len()) {
             Some(place) if !self.is_long => {
@@ -72,7 +72,7 @@ impl ListBuffer {
 impl Deref for ListBuffer {
     type Target = [u8];
 
-    #[inline(always)]
+    #[inline]
     fn deref(&self) -> &[u8] {
         match self.is_long {
             true => &self.long,
@@ -82,7 +82,7 @@ impl Deref for ListBuffer {
 }
 
 impl DerefMut for ListBuffer {
-    #[inline(always)]
+    #[inline]
     fn deref_mut(&mut self) -> &mut [u8] {
         match self.is_long {
             true => &mut self.long,
@@ -92,7 +92,7 @@ impl DerefMut for ListBuffer {
 }
 
 impl Drop for ListBuffer {
-    #[inline(always)]
+    #[inline]
     fn drop(&mut self) {
         if self.is_long {
             keep_scratch(std::mem::take(&mut self.long));

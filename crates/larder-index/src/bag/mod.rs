@@ -106,7 +106,7 @@ pub struct Bag<R: KeyRule> {
 impl<R: KeyRule> Bag<R> {
     /// Makes an empty index, with this rule for its keys. `hash` must return the same result for
     /// values that `Objects::find` may consider the same.
-    pub fn new(rule: R, config: LeafConfig, hash: ObjectHash) -> Self {
+    pub(crate) fn new(rule: R, config: LeafConfig, hash: ObjectHash) -> Self {
         Bag {
             // Writers of a bag hold its own locks while they write to the entries.
             entries: HashOrder::new(rule, config).under_locks(),

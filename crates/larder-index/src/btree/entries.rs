@@ -334,7 +334,7 @@ fn write_inline_record(
 
 /// The fast path of `lay_out_one`, for a short record of the old leaf and a prefix that grows by
 /// less than a head. `None` if the record isn't short, or lies at the end of the source.
-#[inline(always)]
+#[inline]
 fn move_short_record(
     part: &EntryRef,
     prefix_growth: usize,

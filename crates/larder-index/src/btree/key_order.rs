@@ -17,7 +17,7 @@ pub struct KeyOrder(BPlusTree);
 
 impl KeyOrder {
     /// An empty index.
-    pub fn new(config: LeafConfig) -> Self {
+    pub(crate) fn new(config: LeafConfig) -> Self {
         KeyOrder(BPlusTree::new(config))
     }
 

@@ -49,7 +49,7 @@ pub(crate) const MOST_CONTENT: usize = 1 << OFFSET_BITS;
 /// Words of content per word of samples. A word of samples is two samples.
 const SAMPLED: usize = 64;
 /// The initial spacing of samples, as a power of two.
-pub(super) const SPACING: u32 = 4;
+const SPACING: u32 = 4;
 
 /// The head of a leaf. It is a cache line.
 #[repr(C, align(64))]

@@ -207,13 +207,13 @@ impl InnerNode {
     }
 
     /// The child that has the position.
-    #[inline(always)]
+    #[inline]
     pub(super) fn child_for(&self, position: SearchKey<'_>) -> usize {
         self.child(position, false)
     }
 
     /// The child that has the last position below this one.
-    #[inline(always)]
+    #[inline]
     pub(super) fn child_before(&self, position: SearchKey<'_>) -> usize {
         self.child(position, true)
     }

@@ -212,7 +212,7 @@ impl BPlusTree {
 ///
 /// # Errors
 /// `Torn` if the leaf is obsolete, or a writer has changed it meanwhile.
-#[inline(always)]
+#[inline]
 fn read_leaf<'g, T>(
     leaf: TreeLeaf<'g>,
     key: SearchKey<'_>,

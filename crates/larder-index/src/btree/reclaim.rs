@@ -24,7 +24,7 @@ use crossbeam_epoch::Guard;
 
 impl BPlusTree {
     /// Whether a leaf has so few live bytes that it is merged.
-    #[inline(always)]
+    #[inline]
     pub(super) fn is_sparse(&self, leaf: &LockedTreeLeaf<'_>) -> bool {
         leaf.live_bytes() < self.shared.config.most / 4
     }

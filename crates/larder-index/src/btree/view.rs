@@ -573,7 +573,7 @@ impl<'g> TreeView<'g> {
     }
 
     /// Reads the slot and the beginning of the record of entry `i`.
-    #[inline(always)]
+    #[inline]
     fn read_record(&self, i: usize) -> Result<RecordRead, Torn> {
         let slot = self.slot(i)?;
         let (bits, at) = self.begin_record(slot)?;
@@ -617,7 +617,7 @@ impl<'g> TreeView<'g> {
     }
 
     /// Copies entry `i`.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn copy_entry(&self, i: usize, entry: &mut StepEntry) -> Result<(), Torn> {
         let read = self.read_record(i)?;
         if let Some(record) = read.parts.outside() {

@@ -26,7 +26,7 @@ use std::sync::OnceLock;
 /// The number of heads in an array.
 const ARRAY_LEN: usize = 128;
 /// The base-2 logarithm of how many times more heads a generation has than the one before.
-pub(super) const FACTOR_BITS: u32 = 3;
+const FACTOR_BITS: u32 = 3;
 /// The maximum number of generations. The last one has 32 million heads or more.
 const GENERATIONS: usize = 7;
 /// The base-2 logarithm of the number of locks. It is not greater than that of the least number of

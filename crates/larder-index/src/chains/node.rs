@@ -123,7 +123,7 @@ impl OwnNode {
     }
 
     /// Writes a node to memory that is large enough, and belongs to the caller.
-    #[inline(always)]
+    #[inline]
     fn write(
         memory: NonNull<u8>,
         in_slab: bool,

@@ -143,7 +143,7 @@ impl<'g> Bucket<'g> {
     /// Loads sixteen bytes from byte `at` on, little endian. Bytes that would be after the bucket
     /// are arbitrary.
     #[inline(always)]
-    pub(super) fn load_pair(self, at: usize) -> u128 {
+    fn load_pair(self, at: usize) -> u128 {
         let (i, shift) = (at / 8, at % 8 * 8);
         let middle = u128::from(self.word(i + 1));
         let low = (middle << 64 | u128::from(self.word(i))) >> shift;
@@ -304,7 +304,7 @@ impl<'g> Bucket<'g> {
     }
 
     /// Writes word `i`, except the bits of `kept`.
-    #[inline(always)]
+    #[inline]
     fn merge_word(self, i: usize, word: u64, kept: u64) {
         self.set_word(i, word & !kept | self.word(i) & kept);
     }

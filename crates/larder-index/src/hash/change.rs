@@ -71,7 +71,7 @@ struct NewSlot {
 }
 
 /// Where the lowest object of a bucket with `n` entries begins.
-#[inline(always)]
+#[inline]
 fn heap(bucket: Bucket<'_>, n: usize, unit_shift: u32) -> usize {
     match n {
         0 => bucket.len(),
@@ -79,7 +79,7 @@ fn heap(bucket: Bucket<'_>, n: usize, unit_shift: u32) -> usize {
     }
 }
 
-#[inline(always)]
+#[inline]
 fn set_slot_entry(bucket: Bucket<'_>, i: usize, slot: u64) {
     let shift = i % ENTRIES_PER_WORD * 16;
     let rest = bucket.word(i / ENTRIES_PER_WORD) & !(0xFFFF << shift);
@@ -92,7 +92,7 @@ const SPARE: usize = 8;
 
 impl LockedHashLeaf<'_> {
     /// The value of a hit, in place, while this borrow of the lock lasts.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn value<'a>(&'a self, hit: &Hit<'a>) -> &'a [u8] {
         if hit.outside {
             return self.object(self.view().handle(hit)).value();
@@ -107,7 +107,7 @@ impl LockedHashLeaf<'_> {
     }
 
     /// Adds to the leaf's count of entries and to its live bytes, and marks the leaf as changed.
-    #[inline(always)]
+    #[inline]
     fn add(&mut self, entries: i32, bytes: isize) {
         let head = self.leaf.head();
         self.change();
@@ -141,7 +141,7 @@ impl LockedHashLeaf<'_> {
 
     /// Replaces the value of a hit, which is in its bucket, with one of another length. Returns
     /// `false`, and changes nothing, if there is no room, or if the object must be outside.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn replace_value(&mut self, hit: &Hit<'_>, value: &[u8]) -> bool {
         match self.leaf.class() {
             ..=UNIT_CLASS => {
@@ -212,7 +212,7 @@ impl LockedHashLeaf<'_> {
     }
 
     /// The size of the object of slot entry `i`, in a bucket whose unit is a byte.
-    #[inline(always)]
+    #[inline]
     fn size_of(&self, bucket: Bucket<'_>, i: usize) -> usize {
         heap(bucket, i - 1, 0) - object_offset(slot_entry(bucket, i), 0)
     }
@@ -479,7 +479,7 @@ impl LockedHashLeaf<'_> {
 
     /// Adds to the contention counter, and returns the new value. The counter is clamped to its
     /// bounds.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn add_contention(&mut self, add: i32) -> i32 {
         let contention = &self.leaf.head().contention;
         // Ordering: Relaxed, see above.
@@ -525,7 +525,7 @@ fn close_gap(bucket: Bucket<'_>, i: usize, n: usize, gap: Gap, lowest: usize, un
 ///
 /// Four slot entries are moved at a time: a word gets its own upper three and the lowest of the
 /// next word.
-#[inline(always)]
+#[inline]
 fn close_slot(bucket: Bucket<'_>, i: usize, n: usize, up: u64) {
     let (mut w, last) = (i / ENTRIES_PER_WORD, n / ENTRIES_PER_WORD);
     let mut word = bucket.word(w);
@@ -554,7 +554,7 @@ fn close_slot(bucket: Bucket<'_>, i: usize, n: usize, up: u64) {
 
 /// Lowers the offsets of the slot entries `i` to `n` by `down` units; raises them, if `down` is
 /// negative.
-#[inline(always)]
+#[inline]
 fn lower_slots(bucket: Bucket<'_>, i: usize, n: usize, down: u64) {
     for w in i / ENTRIES_PER_WORD..=n / ENTRIES_PER_WORD {
         let mut ours = ENTRY_LSBS;

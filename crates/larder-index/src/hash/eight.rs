@@ -69,54 +69,54 @@ mod sse2 {
     }
 
     impl Eight for Sse2 {
-        #[inline(always)]
+        #[inline]
         fn words([low, high]: [u64; 2]) -> Self {
             sse2!(_mm_set_epi64x(high as i64, low as i64))
         }
-        #[inline(always)]
+        #[inline]
         fn splat(number: u16) -> Self {
             sse2!(_mm_set1_epi16(number as i16))
         }
-        #[inline(always)]
+        #[inline]
         fn first(self) -> u16 {
             // SAFETY: as in `sse2`.
             unsafe { _mm_cvtsi128_si32(self.0) as u16 }
         }
-        #[inline(always)]
+        #[inline]
         fn and(self, other: Self) -> Self {
             sse2!(_mm_and_si128(self.0, other.0))
         }
-        #[inline(always)]
+        #[inline]
         fn or(self, other: Self) -> Self {
             sse2!(_mm_or_si128(self.0, other.0))
         }
-        #[inline(always)]
+        #[inline]
         fn plus(self, other: Self) -> Self {
             sse2!(_mm_add_epi16(self.0, other.0))
         }
-        #[inline(always)]
+        #[inline]
         fn minus(self, other: Self) -> Self {
             sse2!(_mm_sub_epi16(self.0, other.0))
         }
-        #[inline(always)]
+        #[inline]
         fn min(self, other: Self) -> Self {
             // Numbers of 15 bits are in the order of the signed ones.
             sse2!(_mm_min_epi16(self.0, other.0))
         }
-        #[inline(always)]
+        #[inline]
         fn max(self, other: Self) -> Self {
             sse2!(_mm_max_epi16(self.0, other.0))
         }
-        #[inline(always)]
+        #[inline]
         fn exceeds(self, other: Self) -> Self {
             // All bits are set where it is true. Clear the top ones.
             sse2!(_mm_srli_epi16::<1>(_mm_cmpgt_epi16(self.0, other.0)))
         }
-        #[inline(always)]
+        #[inline]
         fn equals(self, other: Self) -> Self {
             sse2!(_mm_srli_epi16::<1>(_mm_cmpeq_epi16(self.0, other.0)))
         }
-        #[inline(always)]
+        #[inline]
         fn columns(self) -> u8 {
             // Twice a number of 15 bits that are all set is -2, whose byte has its top bit set.
             // SAFETY: as in `sse2`.
@@ -125,7 +125,7 @@ mod sse2 {
                 _mm_movemask_epi8(bytes) as u8
             }
         }
-        #[inline(always)]
+        #[inline]
         fn upper_half(self, columns: Columns) -> Self {
             match columns {
                 Columns::Eight => sse2!(_mm_shuffle_epi32::<0b11_10_11_10>(self.0)),

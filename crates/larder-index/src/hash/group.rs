@@ -71,7 +71,7 @@ pub(super) struct Group {
 
 impl Group {
     /// The largest count of entries that a bucket's head can contain.
-    pub(super) const MOST: usize = 255;
+    const MOST: usize = 255;
 
     /// An empty group in this memory.
     pub(super) fn new(mut words: Vec<u64>) -> Self {

@@ -49,7 +49,7 @@ pub(crate) struct KeyProperties<R> {
 }
 
 /// The longest key that the fast search handles.
-pub(crate) const LONGEST_SHORT: usize = 32;
+const LONGEST_SHORT: usize = 32;
 
 /// What a search must know about a key.
 #[derive(Clone, Copy)]

@@ -240,7 +240,7 @@ impl<'g> HashLeaf<'g> {
     /// # Safety
     /// There are more buckets than `bucket`.
     #[inline]
-    pub(super) unsafe fn bucket_unchecked(self, bucket: usize) -> Bucket<'g> {
+    unsafe fn bucket_unchecked(self, bucket: usize) -> Bucket<'g> {
         // A shift takes fewer cycles than a multiplication.
         const WORDS: u8 = (SMALLEST / 8).trailing_zeros() as u8;
         let shift = self.class() + WORDS;

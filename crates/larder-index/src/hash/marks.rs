@@ -27,7 +27,7 @@ use crate::sync::{planted, Fault};
 
 impl LockedHashLeaf<'_> {
     /// The number of the bit of a slot entry, if it has one.
-    #[inline(always)]
+    #[inline]
     fn mark_bit(&self, bucket: Bucket<'_>, slot: usize) -> Option<usize> {
         let marked = self.leaf.head().marked as usize;
         let bit = self.leaf.number(bucket) * marked + slot - 1;
@@ -35,14 +35,14 @@ impl LockedHashLeaf<'_> {
     }
 
     /// Whether a bit is set.
-    #[inline(always)]
+    #[inline]
     fn is_set(&self, bit: usize) -> bool {
         // Ordering: Relaxed, see above.
         self.mark_word(bit).load(Relaxed) >> (bit % 64) & 1 != 0
     }
 
     /// Sets or clears a bit.
-    #[inline(always)]
+    #[inline]
     fn set_bit(&self, bit: usize, is_set: bool) {
         let word = self.mark_word(bit);
         // Ordering: Relaxed, both, see above.
@@ -51,7 +51,7 @@ impl LockedHashLeaf<'_> {
     }
 
     /// The word with this bit.
-    #[inline(always)]
+    #[inline]
     fn mark_word(&self, bit: usize) -> &AtomicU64 {
         let (word, tail) = (bit / 64, self.leaf.tail_marks());
         match tail.get(word) {
@@ -61,7 +61,7 @@ impl LockedHashLeaf<'_> {
     }
 
     /// The mark of an entry; 0 if it has none.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn mark(&self, hit: &Hit<'_>) -> u64 {
         // Ordering: Relaxed, see above.
         let mark = self.leaf.head().mark.load(Relaxed);
@@ -95,7 +95,7 @@ impl LockedHashLeaf<'_> {
 
     /// Removes the mark of slot entry `i` of `n`, which is removed. The slot entries after it move
     /// down by one; only the last one moves, to the place of `i`, if `last` is set.
-    #[inline(always)]
+    #[inline]
     pub(super) fn remove_mark(&mut self, bucket: Bucket<'_>, i: usize, n: usize, last: bool) {
         // Ordering: Relaxed, see above.
         if self.leaf.head().mark.load(Relaxed) != 0 {
@@ -160,7 +160,7 @@ impl LockedHashLeaf<'_> {
     }
 
     /// Clears the marks of a bucket, of which all slot entries are removed.
-    #[inline(always)]
+    #[inline]
     pub(super) fn unmark(&mut self, bucket: Bucket<'_>) {
         // Ordering: Relaxed, see above.
         if self.leaf.head().mark.load(Relaxed) != 0 {

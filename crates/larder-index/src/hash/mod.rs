@@ -111,7 +111,7 @@ pub struct HashOrder<R: KeyRule = Rule> {
 
 impl<R: KeyRule> HashOrder<R> {
     /// An empty index, whose keys follow this rule.
-    pub fn new(rule: R, config: LeafConfig) -> Self {
+    pub(crate) fn new(rule: R, config: LeafConfig) -> Self {
         // The sizes are computed once. They depend on the configuration alone.
         let sizes = Sizes::new(&config);
         let shared = Shared {

@@ -170,7 +170,7 @@ impl<R: KeyRule> HashOrder<R> {
     }
 
     /// [`Unique::get_with_hint`](crate::Unique::get_with_hint) of a key that `locate` has located.
-    #[inline(always)]
+    #[inline]
     pub(super) fn get_with_hint_at<'g>(
         &'g self,
         guard: &Guard,
@@ -236,7 +236,7 @@ impl<R: KeyRule> HashOrder<R> {
     }
 
     /// See [`Unique::get_or_lend`](crate::Unique::get_or_lend).
-    #[inline(always)]
+    #[inline]
     pub(super) fn get_or_lend_at<'g>(
         &'g self,
         guard: &'g Guard,

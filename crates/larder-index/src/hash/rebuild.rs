@@ -68,7 +68,7 @@ enum MovedBody<'l> {
 
 impl<'l, R: KeyRule> Moved<'l, R> {
     /// The buckets of the leaves, and `more`.
-    #[inline(always)]
+    #[inline]
     fn sources(&self) -> impl Iterator<Item = MovedBuckets<'l>> {
         let shape = self.leaves[0].leaf().shape();
         let leaves = self.leaves.iter().map(|leaf| MovedBuckets {
@@ -82,7 +82,7 @@ impl<'l, R: KeyRule> Moved<'l, R> {
     }
 
     /// Calls `each` with all bodies, until it fails.
-    #[inline(always)]
+    #[inline]
     fn each_body<E>(&self, mut each: impl FnMut(MovedBody<'l>) -> Result<(), E>) -> Result<(), E> {
         for MovedBuckets { bytes, shape } in self.sources() {
             for bucket in bytes.chunks_exact(shape.bucket()) {
@@ -95,7 +95,7 @@ impl<'l, R: KeyRule> Moved<'l, R> {
     }
 
     /// The body of an entry with these bytes and this slot entry.
-    #[inline(always)]
+    #[inline]
     fn body(&self, bytes: &'l [u8], slot: u16) -> MovedBody<'l> {
         if slot & OUTSIDE == 0 {
             MovedBody::Inside(bytes)
@@ -106,7 +106,7 @@ impl<'l, R: KeyRule> Moved<'l, R> {
     }
 
     /// Calls `each` with the hash and the body of each entry, until it fails.
-    #[inline(always)]
+    #[inline]
     fn each<E>(&self, mut each: impl FnMut(u64, MovedBody<'l>) -> Result<(), E>) -> Result<(), E> {
         self.each_body(|body| {
             let key = match body {
@@ -128,7 +128,7 @@ impl<'l, R: KeyRule> Moved<'l, R> {
     }
 
     /// The length that a body has inside a leaf.
-    #[inline(always)]
+    #[inline]
     fn len(&self, body: MovedBody<'_>) -> usize {
         match body {
             MovedBody::Inside(bytes) => bytes.len(),

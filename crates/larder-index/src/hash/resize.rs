@@ -391,7 +391,7 @@ impl<R: KeyRule> HashOrder<R> {
     /// Usually leaves merge when they are emptied, but not if they are contended or the buddy's
     /// lock is held. The first reader to pass a long run of empty leaves then merges them. It waits
     /// for no lock, and no entry changes.
-    #[inline(always)]
+    #[inline]
     pub(super) fn pass_empty(&self, guard: &Guard, hash: u64, passed: &mut u32) {
         *passed += 1;
         if *passed > MOST_EMPTY {

@@ -436,7 +436,7 @@ impl<'g, R: KeyRule> Reader<'_, 'g, R> {
 
     /// Replaces the group by entries of a bucket: the displaced ones, if `displaced` is
     /// [`DISPLACED`], or those that are at home, if it is 0.
-    #[inline(always)]
+    #[inline]
     fn sift(&self, offset: usize, displaced: u16, batch: &Batch, group: &mut Group) {
         let entries = plain::slot_entries(&batch.bytes, offset, self.shape);
         group.set(entries.map(|SlotBody { slot, from, end }| {

@@ -61,7 +61,7 @@ impl LowerBound<'_> {
     }
 
     /// The bound of a step from a key, or from the edge.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn of_step<'a>(key: Option<Key<'a>>) -> LowerBound<'a> {
         match key {
             Some(key) => LowerBound {
@@ -261,7 +261,7 @@ impl<'g> HashView<'g> {
     }
 
     /// The search for the first entry after a bound, in its home. `own` is that of `next_but`.
-    #[inline(always)]
+    #[inline]
     fn search_after<'b>(&self, bound: LowerBound<'b>, own: usize) -> HomeSearch<'b> {
         let Probe { home, tag } = self.leaf.shape().probe(bound.hash);
         HomeSearch {
@@ -316,7 +316,7 @@ impl<'g> HashView<'g> {
 
     /// The first entry of this leaf that is after the bound. It isn't validated. `own` is that of
     /// `next_but`. Keys are copied after the bytes of `scratch`, where they must be compared.
-    #[inline(always)]
+    #[inline]
     fn successor<R: KeyRule>(
         &self,
         own: usize,
@@ -372,7 +372,7 @@ impl<'g> HashView<'g> {
     }
 
     /// Steps 2 and 3: the wanted entry with the least position of a home, given the least tag.
-    #[inline(always)]
+    #[inline]
     fn finish_home<R: KeyRule>(
         &self,
         bucket: Bucket<'g>,

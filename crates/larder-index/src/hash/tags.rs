@@ -53,7 +53,7 @@ pub(super) struct TagRange {
 
 /// The words of a bucket's slot entries, and the number of the last one. Slot entry 0, which is the
 /// bucket's head, is replaced by `first`.
-#[inline(always)]
+#[inline]
 fn slot_entries(
     bucket: Bucket<'_>,
     first: u16,
@@ -76,7 +76,7 @@ pub(super) fn least_tag(bucket: Bucket<'_>, low: u8, except: usize) -> Option<Le
     least::<Vector>(bucket, low, except)
 }
 
-#[inline(always)]
+#[inline]
 fn least<E: Eight>(bucket: Bucket<'_>, low: u8, except: usize) -> Option<LeastTag> {
     let (pairs, n) = slot_entries(bucket, DISPLACED);
     let (lows, distance) = (E::splat(u16::from(low) << 8), E::splat(DISTANCE));
@@ -122,12 +122,12 @@ pub(super) struct OnlyTag {
 
 /// The entry with this tag that is at home in a bucket, and the least tag after it. `None` if there
 /// is no such entry, or if there are several.
-#[inline(always)]
+#[inline]
 pub(super) fn only_tag(bucket: Bucket<'_>, tag: u8) -> Option<OnlyTag> {
     only::<Vector>(bucket, tag)
 }
 
-#[inline(always)]
+#[inline]
 fn only<E: Eight>(bucket: Bucket<'_>, tag: u8) -> Option<OnlyTag> {
     let (pairs, n) = slot_entries(bucket, DISPLACED);
     let (lows, distance) = (E::splat(u16::from(tag) << 8), E::splat(DISTANCE));
@@ -172,7 +172,7 @@ fn only<E: Eight>(bucket: Bucket<'_>, tag: u8) -> Option<OnlyTag> {
 }
 
 /// The three least ranks of each column, given those before, and another one.
-#[inline(always)]
+#[inline]
 fn with_rank<E: Eight>([first, second, third]: [E; 3], rank: E) -> [E; 3] {
     let greater = first.max(rank);
     [
@@ -191,7 +191,7 @@ pub(super) fn with_tags(
     with::<Vector>(bucket, tags)
 }
 
-#[inline(always)]
+#[inline]
 fn with<E: Eight + 'static>(
     bucket: Bucket<'_>,
     tags: TagRange,

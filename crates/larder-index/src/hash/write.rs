@@ -571,13 +571,7 @@ impl<R: KeyRule> HashOrder<R> {
 
     /// Removes the entry of a key, which is `hit`.
     #[inline(always)]
-    pub(super) fn remove_hit(
-        &self,
-        guard: &Guard,
-        hash: u64,
-        locked: LockedKey<'_>,
-        hit: &Hit<'_>,
-    ) {
+    fn remove_hit(&self, guard: &Guard, hash: u64, locked: LockedKey<'_>, hit: &Hit<'_>) {
         let mut leaf = locked.leaf;
         // (3) Read the handle before its slot entry is overwritten.
         let handle = leaf.handle(hit);

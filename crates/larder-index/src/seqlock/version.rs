@@ -39,25 +39,25 @@ const CHANGED: u64 = 1;
 
 impl HeldVersion {
     /// Nothing has been changed yet. `before` is the version before the lock was taken.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn at(before: u64) -> HeldVersion {
         HeldVersion(before)
     }
 
     /// The version before the lock was taken.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn before(self) -> u64 {
         self.0 & !CHANGED
     }
 
     /// The version once the lock is released.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn after(self) -> u64 {
         self.before() + (self.0 & CHANGED) * COUNT
     }
 
     /// Records that something is about to be changed.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn change(&mut self) {
         self.0 |= CHANGED;
     }

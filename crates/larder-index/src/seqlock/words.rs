@@ -20,14 +20,14 @@ pub(crate) fn word(words: &[AtomicU64], i: usize) -> Result<u64, Torn> {
 }
 
 /// The word as a number whose lowest byte is the first in memory.
-#[inline(always)]
+#[inline]
 pub(crate) fn loaded(word: &AtomicU64) -> u64 {
     // Ordering: Relaxed, see the module's head.
     u64::from_le(word.load(Relaxed))
 }
 
 /// Eight bytes of two neighbouring words, which begin at bit `shift` of the first.
-#[inline(always)]
+#[inline]
 fn joined(low: u64, high: u64, shift: u32) -> u64 {
     // In two steps, since a shift by 64 isn't defined: `shift` may be 0.
     low >> shift | (high << (63 - shift)) << 1
@@ -44,7 +44,7 @@ pub(crate) fn load(words: &[AtomicU64], at: usize) -> Result<u64, Torn> {
 
 /// `N` words of eight bytes each from byte `at` on, little endian. `None` if fewer than `M` words
 /// of the run, which is one more, begin at the word that has byte `at`.
-#[inline(always)]
+#[inline]
 fn joined_words<const M: usize, const N: usize>(
     words: &[AtomicU64],
     at: usize,
@@ -58,13 +58,13 @@ fn joined_words<const M: usize, const N: usize>(
 
 /// Sixteen bytes from byte `at` on, as two words, little endian. `None` if fewer than three words
 /// of the run begin at the word that has byte `at`.
-#[inline(always)]
+#[inline]
 pub(crate) fn sixteen(words: &[AtomicU64], at: usize) -> Option<[u64; 2]> {
     joined_words::<3, 2>(words, at)
 }
 
 /// Thirty-two bytes, like `sixteen`, of five words.
-#[inline(always)]
+#[inline]
 fn thirty_two(words: &[AtomicU64], at: usize) -> Option<[u64; 4]> {
     joined_words::<5, 4>(words, at)
 }
@@ -187,7 +187,7 @@ pub(crate) fn copy_out_after(
 
 /// Appends to `out` the bytes of `front`, then `more`, then the first `len` of `last`, low ones
 /// first, which are at most sixteen.
-#[inline(always)]
+#[inline]
 pub(crate) fn push_after(
     front: &CopyPrefix<'_>,
     more: ShortBytes,
@@ -208,7 +208,7 @@ pub(crate) fn push_after(
 /// Makes room in `out` for the bytes of `front`, for `more`, and for `len` bytes and sixteen
 /// others. Writes the first two of these. Returns a pointer to where the others go, and their
 /// offset.
-#[inline(always)]
+#[inline]
 fn begin_copy(
     front: &CopyPrefix<'_>,
     more: ShortBytes,
@@ -238,7 +238,7 @@ fn begin_copy(
 }
 
 /// Writes words to the front of `out`, as many as it has room for.
-#[inline(always)]
+#[inline]
 fn put_words<const N: usize>(all: &[u64; N], out: &mut [u8]) {
     for (to, word) in out.chunks_exact_mut(8).zip(all) {
         to.copy_from_slice(&word.to_le_bytes());

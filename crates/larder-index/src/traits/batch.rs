@@ -120,7 +120,7 @@ impl<'g> BatchEntry<'g> {
     }
 
     /// The key alone.
-    #[inline(always)]
+    #[inline]
     fn key<'b>(&self, bytes: &'b [u8]) -> &'b [u8]
     where
         'g: 'b,
@@ -132,7 +132,7 @@ impl<'g> BatchEntry<'g> {
     }
 
     /// The first eight bytes from the beginning of the key on, of which the first is the highest.
-    #[inline(always)]
+    #[inline]
     fn first_word(&self, bytes: &[u8]) -> u64 {
         let bytes = match self.outside {
             None => &bytes[self.key..],
@@ -381,7 +381,7 @@ impl<'g> Batch<'g> {
     }
 
     /// The key and the value of entry `i`.
-    #[inline(always)]
+    #[inline]
     pub fn entry(&self, i: usize) -> (&[u8], &[u8]) {
         self.entries[i].parts(&self.bytes)
     }
@@ -401,7 +401,7 @@ impl<'g> Batch<'g> {
     /// are fewer, zeros follow. So keys that aren't prefixes of each other are in the order of
     /// their words, where these differ.
     #[inline]
-    pub fn key_word(&self, i: usize) -> u64 {
+    pub(crate) fn key_word(&self, i: usize) -> u64 {
         let entry = &self.entries[i];
         entry.first_word(&self.bytes) & key_mask(self.key_and_rest(i).1)
     }
@@ -646,7 +646,7 @@ impl BatchEntries<'_> {
 }
 
 /// The bytes of a key of at most eight bytes, of which the first is the highest. Zeros follow.
-#[inline(always)]
+#[inline]
 fn short_word(key: &[u8]) -> u64 {
     match (key.first_chunk(), key.last_chunk()) {
         // The two overlap where both have the same bytes.
@@ -667,7 +667,7 @@ fn word_at_end(bytes: &[u8]) -> u64 {
 }
 
 /// The bits of a word that belong to a key of this length.
-#[inline(always)]
+#[inline]
 fn key_mask(len: usize) -> u64 {
     !u64::MAX.unbounded_shr(8 * len.min(8) as u32)
 }

@@ -150,7 +150,7 @@ impl<'m> ReadyMark<'m> {
     }
 
     /// Whether an entry with this mark is ready. Called under the entry's lock.
-    #[inline(always)]
+    #[inline]
     pub fn is(self, mark: u64) -> bool {
         if mark == 0 {
             return false;
@@ -179,7 +179,7 @@ pub struct Preparation<'f> {
 impl Preparation<'_> {
     /// Prepares the change of an entry with this mark, if it isn't ready. Returns the mark that the
     /// entry gets.
-    #[inline(always)]
+    #[inline]
     pub fn run(&mut self, old: Option<&[u8]>, mut mark: u64) -> u64 {
         if self.ready.is(mark) {
             return mark;

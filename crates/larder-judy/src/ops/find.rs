@@ -69,7 +69,7 @@ pub(crate) fn get_mut<K: Kind>(root: &mut Jp<K>, key: u64) -> Option<Option<&mut
 
 /// The child of a branch of level `k` that an index leads to. Called once for each form, which it
 /// knows then.
-#[inline(always)]
+#[inline]
 fn child_on_path<K: Kind>(jp: &mut Jp<K>, k: usize, key: u64) -> Option<&mut Jp<K>> {
     if jp.strays(k, key) {
         return None;

@@ -97,7 +97,7 @@ impl Slots {
 impl Iterator for Slots {
     type Item = Slot;
 
-    #[inline(always)]
+    #[inline]
     fn next(&mut self) -> Option<Slot> {
         self.left = self.left.checked_sub(1)?;
         let slot = Slot(self.first);
@@ -127,7 +127,7 @@ impl Iterator for Cells {
     type Item = Slot;
 
     /// The slot of the next cell's head.
-    #[inline(always)]
+    #[inline]
     fn next(&mut self) -> Option<Slot> {
         self.left = self.left.checked_sub(1)?;
         // SAFETY: there was one left: two words, after which the next one lies, or the end of what
@@ -174,7 +174,7 @@ impl Pairs {
 impl Iterator for Pairs {
     type Item = Slot;
 
-    #[inline(always)]
+    #[inline]
     fn next(&mut self) -> Option<Slot> {
         self.value = !self.value;
         match self.value {
@@ -206,7 +206,7 @@ impl<'h> ListBuilder<'h> {
     }
 
     /// Adds an element. Returns its slot.
-    #[inline(always)]
+    #[inline]
     pub fn next(&mut self) -> Slot {
         let (cell, head, tail) = self.heap.open_cell();
         match self.tail.replace(tail) {
@@ -372,7 +372,7 @@ impl Heap {
     }
 
     /// Makes a cell. Returns the slots of its head and its tail.
-    #[inline(always)]
+    #[inline]
     pub fn open_cell(&self) -> (Word, Slot, Slot) {
         let place = self.take(2);
         // SAFETY: two words were allocated.

@@ -39,7 +39,7 @@ pub fn huge_pages(call: &Call<'_>) -> Reply {
 }
 
 /// Runs `f` with the call's table, whose owner must be alive; `undefined` if there is none.
-#[inline(always)]
+#[inline]
 fn about(call: &Call<'_>, f: impl FnOnce(&Arc<EngineTable>) -> Reply) -> Reply {
     let found = tables::with(call, call.args[0], |table| {
         // The caller is alive.

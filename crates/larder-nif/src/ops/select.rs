@@ -681,7 +681,7 @@ fn fill(call: &Call<'_>, output: Output<'_>, slot: Slot) -> usize {
 }
 
 /// Puts a cell in front of a list. Returns the slot of its head.
-#[inline(always)]
+#[inline]
 fn in_front_of(call: &Call<'_>, list: &mut Word) -> Slot {
     let (cell, head, tail) = call.heap.open_cell();
     tail.fill(*list);

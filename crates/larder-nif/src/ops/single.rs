@@ -229,7 +229,7 @@ pub fn with_object<R>(
 
 /// As `with_object`. First runs `before` with the index key; if it returns a result, the other
 /// elements aren't encoded, and `f` isn't run.
-#[inline(always)]
+#[inline]
 fn with_object_after<R>(
     call: &Call<'_>,
     table: &Arc<EngineTable>,
@@ -453,7 +453,7 @@ struct FoundElements<'c, const LISTS: bool> {
 }
 
 impl<'c, const LISTS: bool> FoundElements<'c, LISTS> {
-    #[inline(always)]
+    #[inline]
     fn new(heap: &'c Heap, wanted: usize, is_unique: bool) -> Self {
         FoundElements {
             heap,
@@ -487,7 +487,7 @@ impl<'c, const LISTS: bool> FoundElements<'c, LISTS> {
     }
 
     /// Allocates the list of an object's elements.
-    #[inline(always)]
+    #[inline]
     fn begin_list(&mut self) {
         let (list, rest) = self.heap.cells(self.wanted);
         self.cells = Some(rest);
@@ -499,7 +499,7 @@ impl<'c, const LISTS: bool> FoundElements<'c, LISTS> {
 
     /// The result, and its cost in terms, if this number of objects was found. `None` if there is
     /// no object.
-    #[inline(always)]
+    #[inline]
     fn result(&mut self, count: usize) -> (Option<Word>, usize) {
         // If there are no positions, no element is visited. Each object still yields an empty list.
         if LISTS && self.wanted == 0 && !self.is_unique {

@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 /// Steps from the edge of a table, or from the call's key, to the next key. `go` takes the step,
 /// given the key.
-#[inline(always)]
+#[inline]
 fn step(
     call: &Call<'_>,
     table: &Arc<EngineTable>,
@@ -46,7 +46,7 @@ fn step(
 /// Runs `f`, which searches for a row. It may have to leave out any number of rows, or to pass any
 /// number of empty leaves, before it finds one. On a normal scheduler, it returns `Long` in that
 /// case, so that the call is repeated on a dirty one. There it searches to the end.
-#[inline(always)]
+#[inline]
 fn pausing_on_scheduler<R>(
     call: &Call<'_>,
     local: &mut Local,
@@ -62,7 +62,7 @@ fn pausing_on_scheduler<R>(
 }
 
 /// Checks the start of a step in an ordered_set: any key except '$end_of_table'.
-#[inline(always)]
+#[inline]
 fn check_start(call: &Call<'_>, table: &Arc<EngineTable>) -> Result<(), Raise> {
     // It marks the end, so a traversal doesn't continue from it.
     if call.args[1] == atoms::END_OF_TABLE.word() && table.kind().is_ordered() {

@@ -73,7 +73,7 @@ impl CounterTerms<'_, '_> {
     ///
     /// # Errors
     /// The list is improper.
-    #[inline(always)]
+    #[inline]
     fn next_term(&mut self) -> Result<Option<Word>, Raise> {
         match layout::cell(self.rest) {
             Some((op, tail)) => {
@@ -110,7 +110,7 @@ impl CounterOps for CounterTerms<'_, '_> {
         self.next_op().map_err(|_| Error::NotInteger)
     }
 
-    #[inline(always)]
+    #[inline]
     fn next_small(&mut self) -> Option<Option<SmallOp>> {
         let Some(word) = self.next_term().ok()? else {
             return Some(None);
@@ -152,7 +152,7 @@ impl<'c, 'a> NewValues<'c, 'a> {
 }
 
 impl Sums for NewValues<'_, '_> {
-    #[inline(always)]
+    #[inline]
     fn clear(&mut self) {
         // A single value is overwritten.
         if self.list.len() > 0 {

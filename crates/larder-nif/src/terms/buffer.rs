@@ -238,7 +238,7 @@ impl<'p> Buffer<'p> {
 }
 
 impl Sink for Buffer<'_> {
-    #[inline(always)]
+    #[inline]
     fn run<const N: usize>(&mut self, bytes: [u8; N], used: usize) {
         self.reserve(N);
         // SAFETY: the place of `N` bytes was reserved; nobody else has the buffer's memory.

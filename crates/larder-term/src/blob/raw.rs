@@ -175,7 +175,7 @@ pub unsafe fn release_all(run: &[u8]) {
 
 /// The total length of the blobs in a run of whole terms, and in the elements out of line that it
 /// leads to.
-pub fn outside_bytes(run: &[u8]) -> usize {
+pub(crate) fn outside_bytes(run: &[u8]) -> usize {
     // As in `handles`: a short run has no blob.
     let run = if run.len() < SHORTEST_WITH_HANDLE {
         &[]

@@ -66,7 +66,7 @@ pub fn host_bits() -> u64 {
 }
 
 /// The greatest number of bits that the result of an operation may have.
-pub fn max_bits() -> u64 {
+pub(crate) fn max_bits() -> u64 {
     // Ordering: Relaxed; pairs with the store of `set_max_bits`, see there.
     MAX_BITS.load(Memory::Relaxed)
 }
@@ -170,7 +170,7 @@ impl Number {
     ///
     /// # Errors
     /// `BadArith` if the number is too large for a float.
-    pub fn to_float(&self) -> std::result::Result<f64, NumberError> {
+    pub(crate) fn to_float(&self) -> std::result::Result<f64, NumberError> {
         match self {
             Number::Int(n) => Ok(*n as f64),
             Number::Float(x) => Ok(*x),

@@ -82,7 +82,7 @@ impl<'b> ObjectEncoder<'b> {
 
     /// Puts very long elements out of line, and counts their bytes in `total`, unless the object is
     /// compressed. Without this, all elements are in line.
-    #[inline(always)]
+    #[inline]
     pub fn out_of_line(mut self, total: &'b Arc<OutOfLineBytes>) -> Self {
         self.out_of_line = (!self.compress).then_some(total);
         self
@@ -143,7 +143,7 @@ impl<'b> ObjectEncoder<'b> {
     }
 
     /// Notes that the key is set, without a closure that pushes it.
-    #[inline(always)]
+    #[inline]
     fn begin_simple(&mut self, has_form: bool) {
         self.complete &= !self.keyed && self.object.value.len() == self.header && has_form;
         self.keyed = true;
@@ -152,7 +152,7 @@ impl<'b> ObjectEncoder<'b> {
 
     /// Appends the first `used` bytes to the key. All are copied, and the rest is cut off: a copy
     /// of constant length is few instructions.
-    #[inline(always)]
+    #[inline]
     fn push_short(&mut self, bytes: [u8; 9], used: usize) {
         let key = &mut self.object.key;
         let end = key.len() + used;
@@ -259,7 +259,7 @@ impl<'b> ObjectEncoder<'b> {
     /// Encodes `n` consecutive elements, of which the closure pushes the terms. If the key is among
     /// them, it is left out.
     #[inline]
-    pub fn elements<R>(&mut self, n: usize, push: impl FnOnce(&mut Encoder<'_>) -> R) -> R {
+    pub(crate) fn elements<R>(&mut self, n: usize, push: impl FnOnce(&mut Encoder<'_>) -> R) -> R {
         let mode = self.mode();
         // If the closure panics, the counts of what it has pushed are given back.
         let known = self.flags;

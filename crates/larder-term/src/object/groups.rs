@@ -49,7 +49,7 @@ fn head(arity: usize) -> usize {
 }
 
 /// Writes the binary, with lengths that are set later. Nothing for a narrow object.
-#[inline(always)]
+#[inline]
 pub fn begin(arity: usize, push: impl FnMut(&[u8])) {
     if arity >= WIDE {
         begin_wide(arity, push);
@@ -75,7 +75,7 @@ fn begin_wide(arity: usize, mut push: impl FnMut(&[u8])) {
 }
 
 /// Splits what follows the exact key of a plain value into the lengths and the elements.
-#[inline(always)]
+#[inline]
 pub(super) fn split(arity: usize, bytes: &[u8]) -> (&[u8], &[u8]) {
     match arity < WIDE {
         true => (&[], bytes),
@@ -93,7 +93,7 @@ pub(super) fn size(arity: usize) -> usize {
 /// first one begins at `at`. Returns the element that it comes to, and where that begins: the
 /// wanted one, or one of its group.
 #[inline(never)]
-pub fn pass(
+pub(crate) fn pass(
     lengths: &[u8],
     run: &[u8],
     (mut index, mut at): (usize, usize),
@@ -134,7 +134,7 @@ pub(crate) struct Run {
 
 impl Run {
     /// Before the first element.
-    #[inline(always)]
+    #[inline]
     pub(super) fn begin(arity: usize, value: &mut Vec<u8>) -> Run {
         begin(arity, |bytes| value.extend_from_slice(bytes));
         let end = value.len();

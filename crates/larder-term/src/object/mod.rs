@@ -142,25 +142,6 @@ impl ObjectBuf {
         self.key.capacity() + self.value.capacity()
     }
 
-    /// Replaces the contents by an index key without a value.
-    pub fn set_key(&mut self, key: &[u8]) {
-        self.clear();
-        self.key.extend_from_slice(key);
-    }
-
-    /// Replaces the contents by a copy of a stored object, with counts of its own.
-    ///
-    /// # Safety
-    /// This module made `value` in this process. Somebody holds the counts of its handles during
-    /// the call.
-    pub unsafe fn copy_from(&mut self, key: &[u8], value: &[u8]) {
-        self.set_key(key);
-        self.value.extend_from_slice(value);
-        // SAFETY: the caller's promise is the callee's precondition; the copy's counts are then
-        // this buffer's.
-        unsafe { retain_value(value) }
-    }
-
     /// The object, not opened.
     pub fn unopened(&self) -> UnopenedObject<'_> {
         // SAFETY: an encoder of objects has written key and value, and the buffer owns the counts.

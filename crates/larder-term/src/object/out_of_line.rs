@@ -180,7 +180,7 @@ impl<'t> NewElements<'t> {
 
     /// Appends an element. `is_last` says whether no other one follows. Returns whether it has
     /// handles.
-    #[inline(always)]
+    #[inline]
     pub(super) fn push(&mut self, term: TermRef<'_>, is_last: bool, out: &mut Vec<u8>) -> bool {
         // Most elements are a single integer or atom.
         if is_stored_as_is(term, false) {
@@ -243,6 +243,19 @@ mod tests {
         elements.push(Term::map((0..900i32).map(|n| (Term::from(n), shared.clone()))).unwrap());
         elements.extend([term!(17), term!(a), Term::binary(&[1; 5000])]);
         elements
+    }
+
+    /// A copy of a stored object, with counts of its own.
+    ///
+    /// # Safety
+    /// This crate made `value` in this process. Somebody holds the counts of its handles during
+    /// the call.
+    unsafe fn copy(key: &[u8], value: &[u8]) -> ObjectBuf {
+        // SAFETY: the caller's promise is the callee's precondition; the copy's counts are then
+        // those of the buffer.
+        unsafe { object::retain_value(value) }
+        let (key, value) = (key.to_vec(), value.to_vec());
+        ObjectBuf { key, value }
     }
 
     fn is_long(term: &Term) -> bool {
@@ -338,9 +351,8 @@ mod tests {
             let outside = |object: &ObjectBuf| object::outside_bytes(object.value());
             assert_eq!(outside(&object), outside(&whole));
             // Copies share it, and the last one frees it.
-            let mut copy = ObjectBuf::new();
             // SAFETY: the object holds the counts.
-            unsafe { copy.copy_from(object.key(), object.value()) };
+            let copy = unsafe { copy(object.key(), object.value()) };
             drop(object);
             assert_eq!(total.get(), long);
             assert!(copy
@@ -374,9 +386,8 @@ mod tests {
                     let mut row = row.to_vec();
                     row[position - 1] = new.clone();
                     // Stored, the new value has counts of its own.
-                    let mut object = ObjectBuf::new();
                     // SAFETY: `before`, `elements` and `new` hold the counts.
-                    unsafe { object.copy_from(before.key(), &after) };
+                    let object = unsafe { copy(before.key(), &after) };
                     drop(elements);
                     let whole = encoded(&row, keypos, form, &Arc::default());
                     assert_eq!(object.value().len(), whole.value().len());

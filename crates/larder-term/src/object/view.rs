@@ -51,7 +51,7 @@ pub fn beside_key(value: &[u8]) -> Option<(usize, &[u8])> {
 
 /// The element beside the key of an object of two elements, which other bytes may follow. `None`
 /// for all other objects, and for those of which [`beside_key`] says nothing.
-#[inline(always)]
+#[inline]
 pub fn beside_key_of_pair(value: &[u8]) -> Option<&[u8]> {
     // Such an object has no lengths of groups. So one test of the header's only byte tells all.
     const PAIR: u8 = 2 << FLAG_BITS;
@@ -83,33 +83,33 @@ impl<'a> UnopenedObject<'a> {
     ///
     /// # Safety
     /// As for [`ObjectView::open`].
-    #[inline(always)]
+    #[inline]
     pub unsafe fn new(index_key: &'a [u8], value: &'a [u8]) -> Self {
         UnopenedObject { index_key, value }
     }
 
     /// The value.
-    #[inline(always)]
+    #[inline]
     pub fn value(self) -> &'a [u8] {
         self.value
     }
 
     /// The arity and the elements without the key. `None` for the objects of which
     /// [`beside_key`] says nothing.
-    #[inline(always)]
+    #[inline]
     pub fn beside_key(self) -> Option<(usize, ElementsFrom<'a>)> {
         let (arity, others) = beside_key(self.value)?;
         Some((arity, ElementsFrom::stored(others)))
     }
 
     /// Whether the value has handles.
-    #[inline(always)]
+    #[inline]
     pub fn has_handles(self) -> bool {
         super::value_has_handles(self.value)
     }
 
     /// The key, if the index key is its term.
-    #[inline(always)]
+    #[inline]
     pub fn key(self) -> Option<&'a [u8]> {
         (key_flags(self.value) == 0).then_some(self.index_key)
     }
@@ -140,7 +140,7 @@ pub fn has_same_element(one: &[u8], other: &[u8], keypos: usize, position: usize
 
 /// The bytes of the elements from a position on, which the object has, and which isn't that of the
 /// key. Given are the lengths of the groups, and the elements without the key.
-#[inline(always)]
+#[inline]
 fn run_from<'a>(lengths: &[u8], others: &'a [u8], keypos: usize, position: usize) -> &'a [u8] {
     // The key isn't stored among the other elements.
     let wanted = position - 1 - usize::from(position > keypos);
@@ -166,7 +166,7 @@ pub fn has_exact_key(value: &[u8]) -> bool {
 }
 
 /// The flags of a value that say where the key is. None: the index key is the key.
-#[inline(always)]
+#[inline]
 fn key_flags(value: &[u8]) -> u8 {
     value
         .first()
@@ -277,7 +277,7 @@ impl<'a> ObjectView<'a> {
     /// # Safety
     /// This module encoded key and value in this process, with this `keypos`. For all of `'a`,
     /// somebody holds the counts of the handles in the value.
-    #[inline(always)]
+    #[inline]
     pub unsafe fn open(
         index_key: &'a [u8],
         value: &'a [u8],
@@ -292,7 +292,7 @@ impl<'a> ObjectView<'a> {
     ///
     /// # Safety
     /// As for `open`.
-    #[inline(always)]
+    #[inline]
     pub unsafe fn open_up_to(
         index_key: &'a [u8],
         value: &'a [u8],
@@ -401,7 +401,7 @@ impl<'a> ObjectView<'a> {
 
     /// The bytes of the elements from a position on, which the object has, and which isn't that of
     /// the key.
-    #[inline(always)]
+    #[inline]
     fn run(&self, position: usize) -> &'a [u8] {
         run_from(self.lengths, self.others, self.keypos, position)
     }
@@ -569,7 +569,7 @@ pub struct ObjectElements<'a> {
 impl<'a> Iterator for ObjectElements<'a> {
     type Item = TermRef<'a>;
 
-    #[inline(always)]
+    #[inline]
     fn next(&mut self) -> Option<TermRef<'a>> {
         // The key is stored apart, and is shown at its position.
         if self.before_key == 0 {
@@ -599,7 +599,7 @@ pub(super) fn open_owned<'a>(
     open(&object.key, &object.value, keypos, scratch)
 }
 
-#[inline(always)]
+#[inline]
 fn open<'a>(
     index_key: &'a [u8],
     value: &'a [u8],

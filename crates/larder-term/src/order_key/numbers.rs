@@ -26,7 +26,7 @@ use crate::{host::legacy_zero, view::BigRef};
 /// The first byte of the order key of zero, whose `w` is 0.
 pub(super) const ZERO: u8 = 0x80;
 /// A `w` below this is written as the first byte alone.
-pub(super) const ALONE: u64 = 0x60;
+const ALONE: u64 = 0x60;
 /// `LENGTHS + n` is the first byte of a `w` of `n` bytes, for `n` from 1 to 8.
 pub(super) const LENGTHS: u8 = ZERO + ALONE as u8 - 1;
 /// The first byte of a longer `w`. The length follows.

@@ -358,7 +358,7 @@ impl<'t> Lexer<'t> {
 }
 
 /// Whether a character may be in an unquoted atom after the first one.
-pub(super) fn in_name(c: char) -> bool {
+fn in_name(c: char) -> bool {
     matches!(c, 'a'..='z' | 'A'..='Z' | '0'..='9' | '_' | '@' | 'À'..='Ö' | 'Ø'..='ö' | 'ø'..='ÿ')
 }
 

@@ -464,12 +464,12 @@ const RESERVED: &[&str] = &[
 ];
 
 /// Whether a character of Latin-1 may begin an atom without quotes.
-pub(super) fn is_small_letter(c: char) -> bool {
+fn is_small_letter(c: char) -> bool {
     matches!(c, 'a'..='z' | 'ß'..='ö' | 'ø'..='ÿ')
 }
 
 /// Whether a character of Latin-1 may continue an atom without quotes.
-pub(super) fn is_name_char(c: char) -> bool {
+fn is_name_char(c: char) -> bool {
     is_small_letter(c) || matches!(c, 'A'..='Z' | 'À'..='Ö' | 'Ø'..='Þ' | '0'..='9' | '_' | '@')
 }
 

@@ -211,7 +211,7 @@ impl ListBatch {
 
     /// The key and the value of object `i`.
     // Inlined, since a load of two words that were just stored waits for both.
-    #[inline(always)]
+    #[inline]
     fn object(&self, table: &EngineTable, i: usize) -> (Key<'_>, &[u8]) {
         let (key, value) = self.list.get(i);
         (table.key(key), value)

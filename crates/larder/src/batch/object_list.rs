@@ -93,7 +93,7 @@ impl HashBits {
         &SEED
     }
 
-    #[inline(always)]
+    #[inline]
     fn by(seed: &Seed, key: &[u8]) -> HashBits {
         HashBits(seed.hash(key))
     }

@@ -290,7 +290,7 @@ impl Bounded {
 
     /// The result of a look-up, without the stamp; `Absent` if the object is expired. Otherwise
     /// `record` is called with the stamped value.
-    #[inline(always)]
+    #[inline]
     fn unstamped(
         &self,
         now: u64,

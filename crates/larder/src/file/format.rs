@@ -17,7 +17,7 @@ use std::io::{BufReader, ErrorKind, Read, Seek, SeekFrom};
 use std::path::Path;
 
 /// The first bytes of every file.
-pub(super) const MAGIC: &[u8; 8] = b"LARDER\r\n";
+const MAGIC: &[u8; 8] = b"LARDER\r\n";
 /// The version of new files, and the newest that can be read.
 pub(super) const VERSION: u16 = 1;
 /// The first byte of a chunk.

@@ -40,7 +40,6 @@ pub struct LoadJob {
     table: Arc<EngineTable>,
     owner: OwnerId,
     options: LoadOptions,
-    header: Header,
     input: Input,
     phase: LoadPhase,
     chunk: Vec<u8>,
@@ -203,7 +202,7 @@ impl LoadJob {
     ) -> Result<LoadJob, Error> {
         let (input, header) = Input::open(path, options.verify)?;
         // The header's checksum was checked as it was read.
-        let mut made = header.options.clone();
+        let mut made = header.options;
         made.legacy_zero = options.legacy_zero;
         made.named &= keeps_name;
         // Create the table before the objects are read, so that a name that is in use is refused
@@ -218,7 +217,6 @@ impl LoadJob {
                 LoadPhase::Loading
             },
             options,
-            header,
             input,
             chunk: Vec::new(),
             next: 0,
@@ -231,11 +229,6 @@ impl LoadJob {
     /// The table. It is complete when `step` has returned `Done`.
     pub fn table(&self) -> &Arc<EngineTable> {
         &self.table
-    }
-
-    /// The file's description of the table.
-    pub fn header(&self) -> &Header {
-        &self.header
     }
 
     /// Runs one slice.

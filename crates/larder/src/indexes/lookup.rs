@@ -361,11 +361,6 @@ impl IndexJob {
     pub fn continuation(&self) -> Vec<u8> {
         self.resume.to_bytes()
     }
-
-    /// Sets how many more results are wanted; `None` for all.
-    pub fn set_limit(&mut self, limit: Option<usize>) {
-        self.limit = limit;
-    }
 }
 
 /// The entries that (1) has read: those of a table are in the batch, those of a view in pairs.
@@ -401,7 +396,7 @@ impl<'b> EntryList<'b> {
     /// The key of entry `i`, with its hash. For the first of some keys, hashes all of
     /// them and prefetches their rows. The rows of neighbouring entries are in unrelated places, so
     /// their cache misses then overlap.
-    #[inline(always)]
+    #[inline]
     fn prefetched_key(
         &self,
         i: usize,
@@ -418,7 +413,7 @@ impl<'b> EntryList<'b> {
     }
 
     /// The value of entry `i`, which has this key.
-    #[inline(always)]
+    #[inline]
     fn value(&self, i: usize, key: &[u8]) -> &'b [u8] {
         match (self.one_value, self.pairs) {
             (Some(value), _) => value,
@@ -537,7 +532,7 @@ impl<'a> RowCount<'a> {
     }
 
     /// Begins an entry.
-    #[inline(always)]
+    #[inline]
     fn begin_entry(&mut self, value: &'a [u8], key: &'a [u8]) {
         if self.is_plain {
             self.rows = 0;
@@ -568,7 +563,7 @@ impl<'a> RowCount<'a> {
     }
 
     /// Counts a row. Returns whether an earlier slice has given it.
-    #[inline(always)]
+    #[inline]
     fn is_given(&mut self) -> bool {
         self.rows += 1;
         self.rows <= self.rows_to_skip
@@ -585,7 +580,7 @@ impl<'a> RowCount<'a> {
 
 impl Giving<'_> {
     /// Copies all rows under a key, as of one instant, and gives those that have the value.
-    #[inline(always)]
+    #[inline]
     fn copy(
         &mut self,
         op: &Operation<'_>,

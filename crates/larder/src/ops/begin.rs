@@ -40,7 +40,7 @@ pub(crate) struct Admission(u64);
 
 impl Admission {
     /// Nobody held the latch.
-    pub(crate) const UNLATCHED: Admission = Admission(0);
+    const UNLATCHED: Admission = Admission(0);
     /// The operation belongs to the batch that holds the latch.
     pub(crate) const BATCH: Admission = Admission(u64::MAX);
     /// The operation is a write of a commit that has been validated and holds the key's lock. If

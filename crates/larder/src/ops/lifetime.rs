@@ -240,7 +240,7 @@ impl EngineTable {
     /// Changes the value with a stamp under a key, below the table's bounds, which would give an
     /// object the table's own lifetime. `f` is called under the lock, with the time, the value and
     /// an empty buffer. It returns the change and its cause. A change counts as a use of the key.
-    #[inline(always)]
+    #[inline]
     fn change_below(
         &self,
         op: &Operation<'_>,

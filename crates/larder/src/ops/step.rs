@@ -147,7 +147,7 @@ impl EngineTable {
     }
 
     /// A step that a host has asked for.
-    #[inline(always)]
+    #[inline]
     fn step_request<'k>(
         &self,
         from: Option<&'k [u8]>,
@@ -293,7 +293,7 @@ impl EngineTable {
 
     /// Whether a step may be answered from the read-ahead batch: a step to a key always, a step to
     /// its only object if the batch has it (RA3).
-    #[inline(always)]
+    #[inline]
     fn may_answer(&self, cursor: &ReadAhead, wanted: WantedPart) -> bool {
         match wanted {
             WantedPart::Key => true,
@@ -302,14 +302,14 @@ impl EngineTable {
     }
 
     /// Whether a step continues the last one of this thread.
-    #[inline(always)]
+    #[inline]
     fn continues(&self, cursor: &ReadAhead, from: StepFrom<'_>, direction: Direction) -> bool {
         cursor.continues(self.changes.number(), from, direction)
     }
 
     /// The entry after the last answer, from the read-ahead batch. It has no handles, so nothing
     /// has to be kept from being released meanwhile.
-    #[inline(always)]
+    #[inline]
     fn read_ahead<'l>(&self, cursor: &'l mut ReadAhead) -> Option<NextEntry<'l>> {
         if self.state.tag() != 0 {
             // The table is dead or busy. `begin` returns the right error.
@@ -336,7 +336,7 @@ impl EngineTable {
 
     /// Shows the entry after a key. `None` at the end, otherwise the number that its key was shown
     /// as.
-    #[inline(always)]
+    #[inline]
     fn show(
         &self,
         next: NextEntry<'_>,
@@ -484,7 +484,7 @@ impl EngineTable {
     }
 
     /// Arms the stamp for a step from the edge of a table that is polled.
-    #[inline(always)]
+    #[inline]
     fn stamp_at_edge(
         &self,
         op: &Operation<'_>,
@@ -552,7 +552,7 @@ impl EngineTable {
 
     /// How many entries a step reads ahead that continues the last one, and their stamp, which is
     /// armed before the leaf is read.
-    #[inline(always)]
+    #[inline]
     fn wanted_ahead(
         &self,
         op: &Operation<'_>,
@@ -569,7 +569,7 @@ impl EngineTable {
 
     /// The stamp of a walk that has just passed this key, if there is one. If the object under the
     /// key is there and stays, the walk has read nothing ahead that a change of it concerns.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn stamp_of_walk(&self, cursors: &Cursors<'_>, key: &[u8]) -> Option<Stamp> {
         // Most tables aren't walked while they are changed.
         match self.changes.is_armed() && self.kind().is_unique() {
@@ -650,7 +650,7 @@ enum WantedPart {
 }
 
 /// Records the number that the key of an answer was shown as. Returns whether there was an answer.
-#[inline(always)]
+#[inline]
 fn note_shown(cursor: &mut ReadAhead, shown: Option<u64>) -> bool {
     if let Some(number) = shown {
         cursor.show(number);

@@ -20,7 +20,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 /// The time of work between two rests.
-pub(crate) const PIECE: Duration = Duration::from_micros(150);
+const PIECE: Duration = Duration::from_micros(150);
 
 /// Up to this many bytes there is no hurry: about eight million small objects, which are freed in a
 /// second or two.

@@ -76,7 +76,7 @@ struct ChunkBudget {
 
 impl ChunkBudget {
     /// Counts an object.
-    #[inline(always)]
+    #[inline]
     fn take(&mut self, bytes: usize) {
         self.objects += 1;
         self.bytes += bytes;
@@ -95,7 +95,7 @@ impl ChunkBudget {
     }
 
     /// Whether the chunk is full.
-    #[inline(always)]
+    #[inline]
     fn is_over(&self) -> bool {
         let is_full = self.objects >= self.count || self.bytes >= CHUNK_BYTES;
         is_full || self.left_out == 0 && self.is_begun()

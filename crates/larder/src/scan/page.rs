@@ -62,7 +62,7 @@ impl Page {
     }
 
     /// Takes the next object, in the direction in which the page was read.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn next(&mut self) -> Option<Stored<'_>> {
         let objects = self.0.as_deref_mut()?;
         let i = objects.left.next()?;
@@ -70,7 +70,7 @@ impl Page {
     }
 
     /// Takes the last object.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn next_back(&mut self) -> Option<Stored<'_>> {
         let objects = self.0.as_deref_mut()?;
         let i = objects.left.next_back()?;
@@ -96,7 +96,7 @@ impl Page {
 }
 
 impl PageObjects {
-    #[inline(always)]
+    #[inline]
     fn stored(&mut self, i: usize) -> Stored<'_> {
         let (key, value) = self.batch.entry(i);
         Stored::new(key, value, self.keypos, &mut self.plain)

@@ -66,7 +66,7 @@ impl Scan {
         budget: &mut Budget,
         wanted: usize,
         any_order: bool,
-        mut row: impl FnMut(Candidate<'_, '_>, &mut Scratch) -> ControlFlow<()>,
+        mut row: impl FnMut(ScannedObject<'_, '_>, &mut Scratch) -> ControlFlow<()>,
     ) -> Result<Step, Error> {
         let Scan {
             table,
@@ -110,12 +110,12 @@ impl Scan {
                     let entry = passing.entry(batch, n);
                     let i = entry.index;
                     let (key, value) = batch.entry(i);
-                    let candidate = Candidate {
+                    let object = ScannedObject {
                         matcher,
                         stored: Stored::new(key, value, keypos, plain),
                         verdict: entry.verdict,
                     };
-                    let flow = row(candidate, scratch);
+                    let flow = row(object, scratch);
                     // (5) Pause after this row if the caller wants to, or if the budget is used up.
                     let cost = cost(weight, value).saturating_add(entry.rejected);
                     let mut pauses = flow.is_break();
@@ -149,7 +149,7 @@ impl Scan {
 }
 
 /// An object that a scan has come to.
-pub(super) struct Candidate<'m, 's> {
+pub(super) struct ScannedObject<'m, 's> {
     /// The program of the scan, if it has one.
     pub(super) matcher: Option<&'m Matcher<'m>>,
     /// The object, which isn't opened yet.
@@ -159,7 +159,7 @@ pub(super) struct Candidate<'m, 's> {
 }
 
 #[cfg(feature = "matchspec")]
-impl Candidate<'_, '_> {
+impl ScannedObject<'_, '_> {
     /// Whether the program's result is `true`.
     #[inline(always)]
     pub(super) fn gives_true(self, context: &Context<'_>, scratch: &mut Scratch) -> bool {
@@ -378,12 +378,12 @@ impl SelectJob {
         context: &Context<'_>,
         sink: &mut dyn FnMut(Output<'_>),
     ) -> Result<ScanStep, Error> {
-        self.run(budget, |candidate, scratch| {
-            let Candidate {
+        self.run(budget, |object, scratch| {
+            let ScannedObject {
                 matcher,
                 stored,
                 verdict,
-            } = candidate;
+            } = object;
             // Without a program, every object is a result.
             let Some(matcher) = matcher else {
                 pass_on(Shown::Object, stored.view(), sink);
@@ -413,10 +413,10 @@ impl SelectJob {
         budget: &mut Budget,
         mut visit: impl FnMut(Stored<'_>),
     ) -> Result<ScanStep, Error> {
-        self.run(budget, |candidate, _| {
-            let has_program = candidate.matcher.is_some();
+        self.run(budget, |object, _| {
+            let has_program = object.matcher.is_some();
             debug_assert!(!has_program, "a program builds results of its own");
-            visit(candidate.stored);
+            visit(object.stored);
             true
         })
     }
@@ -427,7 +427,7 @@ impl SelectJob {
     fn run(
         &mut self,
         budget: &mut Budget,
-        mut found: impl FnMut(Candidate<'_, '_>, &mut Scratch) -> bool,
+        mut found: impl FnMut(ScannedObject<'_, '_>, &mut Scratch) -> bool,
     ) -> Result<ScanStep, Error> {
         // Nothing is wanted, so nothing is read.
         if self.limit == Some(0) {
@@ -438,8 +438,8 @@ impl SelectJob {
         // Without a limit, all results are wanted, in any order.
         let (wanted, any_order) = (limit.unwrap_or(0), limit.is_none());
         let rows = &mut self.scan;
-        let step = rows.rows(budget, wanted, any_order, |candidate, scratch| {
-            if !found(candidate, scratch) {
+        let step = rows.rows(budget, wanted, any_order, |object, scratch| {
+            if !found(object, scratch) {
                 return ControlFlow::Continue(());
             }
             // The result has been passed on already. This only decides whether to go on.

@@ -357,7 +357,7 @@ impl EngineTable {
     }
 
     /// An encoder of an object of this table with `arity` elements.
-    #[inline(always)]
+    #[inline]
     pub fn encoder<'b>(&'b self, object: &'b mut ObjectBuf, arity: usize) -> ObjectEncoder<'b> {
         let (form, compressed) = (self.key_form(), self.compressed());
         let encoder = ObjectEncoder::new(object, arity, self.keypos(), form, compressed);

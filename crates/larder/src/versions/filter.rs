@@ -24,9 +24,9 @@ const MAX_PARTS: usize = 512;
 type FilterPart = OnceLock<Box<[AtomicU64; PART]>>;
 
 /// The filter.
-pub(super) struct Filter(Box<[FilterPart]>);
+pub(super) struct BloomFilter(Box<[FilterPart]>);
 
-impl Filter {
+impl BloomFilter {
     /// Makes a filter for an index with this number of entries: about a bit for each, and at least
     /// some thousand.
     pub(super) fn new(entries: usize) -> Self {
@@ -34,7 +34,7 @@ impl Filter {
             .div_ceil(PART * 64)
             .next_power_of_two()
             .min(MAX_PARTS);
-        Filter((0..parts).map(|_| OnceLock::new()).collect())
+        BloomFilter((0..parts).map(|_| OnceLock::new()).collect())
     }
 
     /// The bits of a hash: a part, a word, the bits in it.
@@ -83,7 +83,7 @@ mod tests {
 
     #[test]
     fn what_was_set_is_found() {
-        let filter = Filter::new(100_000);
+        let filter = BloomFilter::new(100_000);
         assert!(filter.memory() < 1000);
         let hash = |i: u64| i.wrapping_mul(0x9E37_79B9_7F4A_7C15);
         for i in 0..100 {

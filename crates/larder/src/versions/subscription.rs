@@ -107,11 +107,6 @@ impl Subscription {
         &self.table
     }
 
-    /// The filter.
-    pub fn filter(&self) -> Option<&Program> {
-        self.filter.as_ref()
-    }
-
     /// Calls `visit` with the Seq of each of the next events, and the event, in order. Seqs ascend.
     /// Events with the same Seq are those of one commit, and are all delivered in one call, except
     /// those of a commit with more than 500 events. Reads about `most` events, or about 128 KiB of

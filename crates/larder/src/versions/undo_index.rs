@@ -1,6 +1,6 @@
 //! The undo index of a store.
 
-use super::filter::Filter;
+use super::filter::BloomFilter;
 use super::undo::{each_value, Override, VersionHead};
 use crate::index::TableIndex;
 use crate::objects::BaseStore;
@@ -31,7 +31,7 @@ pub(super) struct UndoIndex {
     pub(super) index: Arc<dyn Unique>,
     /// The same index, in hash order.
     pub(super) chains: Option<Arc<Chains>>,
-    pub(super) filter: Filter,
+    pub(super) filter: BloomFilter,
     /// The bytes to which the handles in its versions lead: binaries, and elements out of line.
     outside: AtomicUsize,
     /// Whether a version is one object.
@@ -50,7 +50,7 @@ impl UndoIndex {
                 None => TableIndex::ordered_under_locks(),
             },
             chains,
-            filter: Filter::new(entries),
+            filter: BloomFilter::new(entries),
             outside: AtomicUsize::new(0),
             is_unique: store.index.is_unique(),
         }

@@ -71,7 +71,7 @@ pub fn term_at(heap: &Heap, term: TermRef<'_>, place: Slot) {
 }
 
 /// Makes the term whose parts a program has found, in a slot. Returns how many bytes were decoded.
-#[inline(always)]
+#[inline]
 pub fn built(heap: &Heap, term: &mut BuiltTerm<'_, '_>, place: Slot) -> usize {
     heap.copied.take();
     built_parts(heap, term, std::iter::once(place))

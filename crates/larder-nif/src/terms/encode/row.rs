@@ -55,7 +55,7 @@ impl<'p> Row<'p> {
 
     /// Writes the object with these elements. `Unreadable` also if it has no element at the
     /// position of the key.
-    #[inline(always)]
+    #[inline]
     pub fn write(&mut self, table: &EngineTable, elements: &[Word]) -> Written {
         self.write_key(table, elements)?;
         self.write_others(table, elements)

@@ -83,7 +83,7 @@ impl<K: OrderedKey, V: DeserializeOwned> Iter<K, V> {
 impl<K: OrderedKey, V: DeserializeOwned> Iterator for Iter<K, V> {
     type Item = Row<K, V>;
 
-    #[inline(always)]
+    #[inline]
     fn next(&mut self) -> Option<Self::Item> {
         match self.page.next() {
             Some(stored) => {

@@ -17,7 +17,7 @@ pub(super) const SHORT_KEY: usize = 96;
 pub(super) type ShortKey = [u8; SHORT_KEY];
 
 /// Writes bytes to `out`. Returns their number.
-#[inline(always)]
+#[inline]
 fn put<const N: usize>(bytes: [u8; N], out: &mut ShortKey) -> usize {
     out[..N].copy_from_slice(&bytes);
     N
@@ -53,7 +53,7 @@ pub trait Layout: Send + Sync + 'static {
 impl Layout for Ordered {
     const KIND: TableKind = TableKind::OrderedSet;
 
-    #[inline(always)]
+    #[inline]
     fn index_key<'o>(leaf: Leaf<'_>, out: &'o mut ShortKey) -> Option<&'o [u8]> {
         let used = match leaf {
             Leaf::Int(n) => {
@@ -68,7 +68,7 @@ impl Layout for Ordered {
         out.get(..used)
     }
 
-    #[inline(always)]
+    #[inline]
     fn push_key(leaf: Leaf<'_>, enc: &mut ObjectEncoder<'_>) -> bool {
         if let Leaf::Int(n) = leaf {
             return enc.int_order_key(n);
@@ -77,7 +77,7 @@ impl Layout for Ordered {
         key.is_some()
     }
 
-    #[inline(always)]
+    #[inline]
     fn leave_out_key(leaf: Leaf<'_>, enc: &mut ObjectEncoder<'_>) -> bool {
         match leaf {
             // The order key of −2^63 is made through a term.
@@ -91,7 +91,7 @@ impl Layout for Ordered {
         }
     }
 
-    #[inline(always)]
+    #[inline]
     fn key_of<K: OrderedKey>(stored: &Stored<'_>) -> Option<K> {
         // Only simple keys are read from an order key without a term.
         K::of_leaf(match stored.int_key() {
@@ -104,7 +104,7 @@ impl Layout for Ordered {
 impl Layout for Hashed {
     const KIND: TableKind = TableKind::Set;
 
-    #[inline(always)]
+    #[inline]
     fn index_key<'o>(leaf: Leaf<'_>, out: &'o mut ShortKey) -> Option<&'o [u8]> {
         // The index key is the key's term.
         let used = match leaf {
@@ -120,7 +120,7 @@ impl Layout for Hashed {
         out.get(..used)
     }
 
-    #[inline(always)]
+    #[inline]
     fn push_key(leaf: Leaf<'_>, enc: &mut ObjectEncoder<'_>) -> bool {
         match leaf {
             Leaf::Int(n) => enc.int_key(n),
@@ -130,7 +130,7 @@ impl Layout for Hashed {
         true
     }
 
-    #[inline(always)]
+    #[inline]
     fn leave_out_key(leaf: Leaf<'_>, enc: &mut ObjectEncoder<'_>) -> bool {
         match leaf {
             Leaf::Int(_) => enc.leave_out_key(),

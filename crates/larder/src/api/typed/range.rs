@@ -173,7 +173,7 @@ pub(super) fn all_of<K: OrderedKey, V: DeserializeOwned>(
 impl<K: OrderedKey, V: DeserializeOwned> Iterator for Range<K, V> {
     type Item = Row<K, V>;
 
-    #[inline(always)]
+    #[inline]
     fn next(&mut self) -> Option<Self::Item> {
         match self.front.next() {
             Some(stored) => {

@@ -66,7 +66,7 @@ impl<'v> View<'v> {
 ///
 /// # Errors
 /// `WrongType` if the row is no pair.
-#[inline(always)]
+#[inline]
 pub(super) fn view(stored: Stored<'_>) -> Result<View<'_>, Error> {
     // Usually the value is all that is stored beside the key.
     match object::beside_key_of_pair(stored.value()) {
@@ -96,7 +96,7 @@ fn no_pair(object: &ObjectView<'_>) -> Error {
 ///
 /// # Errors
 /// `WrongType`.
-#[inline(always)]
+#[inline]
 pub(super) fn value<V: for<'v> Deserialize<'v>>(stored: Stored<'_>) -> Result<V, Error> {
     view(stored)?.read()
 }
@@ -105,7 +105,7 @@ pub(super) fn value<V: for<'v> Deserialize<'v>>(stored: Stored<'_>) -> Result<V,
 ///
 /// # Errors
 /// `WrongType`.
-#[inline(always)]
+#[inline]
 pub(super) fn row<K: OrderedKey, V: for<'v> Deserialize<'v>, O: Layout>(
     stored: Stored<'_>,
 ) -> Result<(K, V), Error> {
@@ -134,7 +134,7 @@ pub(super) fn with_term<K: OrderedKey, V: for<'v> Deserialize<'v>, O: Layout>(
 
 /// The key and the view of the value, if the key can be read from the index key, as most can. The
 /// value lies beside it, and is read where it is. `None` for a row that must be opened as a whole.
-#[inline(always)]
+#[inline]
 fn parts<'v, K: OrderedKey, O: Layout>(stored: &Stored<'v>) -> Option<(K, View<'v>)> {
     let value = object::beside_key_of_pair(stored.value())?;
     Some((O::key_of(stored)?, View(raw::stored_element(value))))

@@ -29,7 +29,7 @@ use crate::options::TableKind;
 use crate::programs::{Context, Outcome, Program, Scratch};
 use crate::raw;
 use crate::scan::output::Sink;
-use crate::scan::select::{cost, result_of, weight, Candidate, Passing, Scan};
+use crate::scan::select::{cost, result_of, weight, Passing, Scan, ScannedObject};
 use crate::scan::Cursor;
 use crate::stored::Stored;
 use crate::table::EngineTable;
@@ -109,7 +109,7 @@ pub(super) trait ScanWork {
     /// Whether an object matches.
     fn wants(
         &self,
-        candidate: Candidate<'_, '_>,
+        object: ScannedObject<'_, '_>,
         context: &Context<'_>,
         scratch: &mut Scratch,
     ) -> bool;
@@ -137,11 +137,11 @@ impl ScanWork for Deleting {
     #[inline(always)]
     fn wants(
         &self,
-        candidate: Candidate<'_, '_>,
+        object: ScannedObject<'_, '_>,
         context: &Context<'_>,
         scratch: &mut Scratch,
     ) -> bool {
-        candidate.gives_true(context, scratch)
+        object.gives_true(context, scratch)
     }
 
     fn apply(
@@ -165,11 +165,11 @@ impl ScanWork for TakeMatched<'_, '_> {
 
     fn wants(
         &self,
-        candidate: Candidate<'_, '_>,
+        object: ScannedObject<'_, '_>,
         context: &Context<'_>,
         scratch: &mut Scratch,
     ) -> bool {
-        candidate.matches(context, scratch)
+        object.matches(context, scratch)
     }
 
     fn apply(
@@ -206,11 +206,11 @@ impl ScanWork for ReplaceMatched<'_> {
     /// if one object of a key matches here, all of them are matched again under the lock.
     fn wants(
         &self,
-        candidate: Candidate<'_, '_>,
+        object: ScannedObject<'_, '_>,
         context: &Context<'_>,
         scratch: &mut Scratch,
     ) -> bool {
-        self.is_unique || candidate.matches(context, scratch)
+        self.is_unique || object.matches(context, scratch)
     }
 
     fn apply(
@@ -413,12 +413,12 @@ impl<'s, 't> Slice<'s, 't> {
             // before, and unless (2) needs them, those of a key that has been chosen: (3) processes
             // all objects of a key.
             let known = !is_unique && *self.last_key == key;
-            let candidate = Candidate {
+            let object = ScannedObject {
                 matcher: Some(&matcher),
                 stored: Stored::new(key, value, keypos, self.plain),
                 verdict: entry.verdict,
             };
-            if !known && work.wants(candidate, self.context, self.scratch.0) {
+            if !known && work.wants(object, self.context, self.scratch.0) {
                 self.chosen.push(entry.index as u32);
                 if !each {
                     key.clone_into(self.last_key);

@@ -81,8 +81,8 @@ impl CountJob {
     /// `NoTable`, `Busy`.
     pub fn step(&mut self, budget: &mut Budget, context: &Context<'_>) -> Result<Step, Error> {
         let count = &mut self.count;
-        self.scan.rows(budget, 0, true, |candidate, scratch| {
-            *count += u64::from(candidate.gives_true(context, scratch));
+        self.scan.rows(budget, 0, true, |object, scratch| {
+            *count += u64::from(object.gives_true(context, scratch));
             ControlFlow::Continue(())
         })
     }
