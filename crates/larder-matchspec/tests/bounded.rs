@@ -54,6 +54,18 @@ fn in_time<T>(what: &str, work: impl FnOnce() -> T) -> T {
     result
 }
 
+/// Fails if `work` takes longer than `limit` five times in a row. Other programs may hold up some of
+/// the attempts.
+fn quickly<T>(limit: Duration, work: impl Fn() -> T) -> T {
+    let attempt = || {
+        let start = Instant::now();
+        (work(), start.elapsed())
+    };
+    let mut attempts = (0..5).map(|_| attempt());
+    let found = attempts.find(|(_, time)| *time < limit);
+    found.expect("slower than the limit").0
+}
+
 #[test]
 fn heads_may_be_nested_to_any_depth() {
     for depth in [1_000, 1_000_000] {
@@ -87,14 +99,10 @@ fn parameters_may_be_nested_to_any_depth() {
         enc.int(1);
     });
     let spec = spec(Term::tuple([nested]), vec![], atom("$_"));
-    let start = Instant::now();
-    let prepared = larder_matchspec::Prepared::compile(spec.as_ref()).unwrap();
+    let prepared = quickly(Duration::from_secs(2), || {
+        larder_matchspec::Prepared::compile(spec.as_ref()).unwrap()
+    });
     assert_eq!(prepared.parameters(), 2);
-    assert!(
-        start.elapsed() < Duration::from_secs(2),
-        "{:?}",
-        start.elapsed()
-    );
 }
 
 #[test]
@@ -214,13 +222,8 @@ fn a_wide_row_is_not_walked_over_again_and_again() {
         let program = in_time("compiling", || {
             Program::compile(spec(head, guards, body).as_ref()).unwrap()
         });
-        let start = Instant::now();
-        assert!(run(&program, &row) == Some(found));
-        assert!(
-            start.elapsed() < Duration::from_secs(1),
-            "{:?}",
-            start.elapsed()
-        );
+        let result = quickly(Duration::from_secs(1), || run(&program, &row));
+        assert!(result == Some(found));
     }
 }
 
@@ -240,13 +243,9 @@ fn a_long_key_and_many_facts() {
     let program = in_time("compiling", || {
         Program::compile(spec(Term::tuple([key]), guards, atom("$$")).as_ref()).unwrap()
     });
-    let start = Instant::now();
-    let plan = program.plan(1, KeyAccess::Ordered);
-    assert!(
-        start.elapsed() < Duration::from_secs(1),
-        "{:?}",
-        start.elapsed()
-    );
+    let plan = quickly(Duration::from_secs(1), || {
+        program.plan(1, KeyAccess::Ordered)
+    });
     let row = |last: usize| {
         let known = (1..N).map(number);
         let open = Term::tuple([Term::binary(&vec![7; 1 << 20]), number(last)]);
@@ -275,13 +274,7 @@ fn many_keys_and_many_facts() {
         Program::compile(spec(head, guards, atom("$$")).as_ref()).unwrap()
     });
     for access in [KeyAccess::Hash, KeyAccess::Ordered] {
-        let start = Instant::now();
-        let plan = program.plan(1, access);
-        assert!(
-            start.elapsed() < Duration::from_secs(1),
-            "{:?}",
-            start.elapsed()
-        );
+        let plan = quickly(Duration::from_secs(1), || program.plan(1, access));
         assert!(matches!(plan, Plan::Keys(keys) if keys.len() == N as usize));
     }
     // Of few keys all facts are looked at.
