@@ -54,8 +54,8 @@ fn in_time<T>(what: &str, work: impl FnOnce() -> T) -> T {
     result
 }
 
-/// Fails if `work` takes longer than `limit` five times in a row. Other programs may hold up some of
-/// the attempts.
+/// Fails if `work` takes longer than `limit` five times in a row. Other programs may hold up some
+/// of the attempts.
 fn quickly<T>(limit: Duration, work: impl Fn() -> T) -> T {
     let attempt = || {
         let start = Instant::now();
