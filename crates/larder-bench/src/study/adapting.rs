@@ -241,18 +241,10 @@ fn perform(run: &Run) -> Recording {
 }
 
 fn settings(a: Adaptation) -> BTreeMap<String, String> {
-    let numbers = [
-        ("contended", a.contended),
-        ("quiet", a.quiet),
-        ("more_than_one", a.more_than_one),
-        ("high", a.high),
-        ("low", a.low),
-        ("clamp", a.clamp),
-        ("depth", a.depth as i64),
-    ];
-    let numbers = numbers.map(|(name, value)| (name.to_owned(), value.to_string()));
-    let random_join = ("random_join".to_owned(), a.random_join.to_string());
-    numbers.into_iter().chain([random_join]).collect()
+    macro_rules! of {
+        ($($name:ident),*) => { [$((stringify!($name).into(), a.$name.to_string())),*] };
+    }
+    of!(contended, quiet, more_than_one, high, low, clamp, depth, random_join).into()
 }
 
 /// Replays the events from the first base on. The result must be the bases of the last sample,
