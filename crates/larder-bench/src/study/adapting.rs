@@ -244,7 +244,17 @@ fn settings(a: Adaptation) -> BTreeMap<String, String> {
     macro_rules! of {
         ($($name:ident),*) => { [$((stringify!($name).into(), a.$name.to_string())),*] };
     }
-    of!(contended, quiet, more_than_one, high, low, clamp, depth, random_join).into()
+    of!(
+        contended,
+        quiet,
+        more_than_one,
+        high,
+        low,
+        clamp,
+        depth,
+        random_join
+    )
+    .into()
 }
 
 /// Replays the events from the first base on. The result must be the bases of the last sample,

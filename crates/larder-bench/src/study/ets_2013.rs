@@ -333,7 +333,9 @@ fn registries(run: &mut Run, size: Size, turns: Turns) -> Outcome {
     let member = |table: &EngineTable, key: &[u8]| table.member(owner, key);
     let direct: FindKey<'_> = &|at, key| member(tables[at].engine_table(), key);
     let registry: FindKey<'_> = &|at, key| {
-        let found = larder.engine().with_named(names[at], |table| member(table, key));
+        let found = larder
+            .engine()
+            .with_named(names[at], |table| member(table, key));
         found.unwrap_or(Ok(false))
     };
     let locked: FindKey<'_> = &|at, key| member(map.read()[&names[at]].engine_table(), key);

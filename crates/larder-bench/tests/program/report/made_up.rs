@@ -176,13 +176,7 @@ fn tree() -> Recording {
         let (middle, depth) = ((from + end) / 2.0, depth + 1);
         let halves = [(next, from, depth), (next + 1, middle, depth)];
         bases.splice(which..=which, halves);
-        event(
-            &mut tree,
-            (base, None),
-            vec![next, next + 1],
-            [from, end],
-            Some(middle),
-        );
+        event(&mut tree, (base, None), next, [from, end], Some(middle));
         next += 2;
         sample(&mut tree, &bases, 0.5);
     }
@@ -194,7 +188,7 @@ fn tree() -> Recording {
         let depth = left.2.min(right.2).saturating_sub(1);
         bases.splice(which..=which + 1, [(next, left.1, depth)]);
         let both = (left.0, Some(right.0));
-        event(&mut tree, both, vec![next], [left.1, end], None);
+        event(&mut tree, both, next, [left.1, end], None);
         next += 1;
         sample(&mut tree, &bases, 0.5);
     }
@@ -205,13 +199,13 @@ fn tree() -> Recording {
 fn event(
     tree: &mut Recording,
     base: (u64, Option<u64>),
-    becomes: Vec<u64>,
+    next: u64,
     keys: [f64; 2],
     at_key: Option<f64>,
 ) {
-    let (event, count) = match at_key {
-        Some(_) => (EventKind::Split, 1002),
-        None => (EventKind::Join, -1001),
+    let (event, count, becomes) = match at_key {
+        Some(_) => (EventKind::Split, 1002, vec![next, next + 1]),
+        None => (EventKind::Join, -1001, vec![next]),
     };
     tree.events.push(Event {
         at: tree.seconds,
