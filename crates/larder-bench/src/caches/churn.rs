@@ -81,8 +81,8 @@ pub fn run(minutes: f64) -> Outcome<Report> {
     }
     for ((what, most), bytes) in TARGETS.into_iter().zip([memory.weight, memory.resident]) {
         let ratio = bytes as f64 / LIMIT as f64;
-        let judged = AtMost(most).judge(ratio);
-        report.note(format!("{what}: {ratio:.3} times the limit ({judged})"));
+        let words = format!("{what}: {ratio:.3} times the limit");
+        report.judge(&words, ratio, AtMost(most));
     }
     Ok(report)
 }
