@@ -104,8 +104,11 @@ fn stores(run: &Run) -> Outcome<Vec<NamedStore>> {
             Index::new(index, Seed::random())
         })
     }));
-    let forgetful = || Forgetful(Index::default_structure(false));
-    let planted = || store("planted fault", move |_| forgetful());
+    let planted = || {
+        store("planted fault", |_| {
+            Forgetful(Index::default_structure(false))
+        })
+    };
     run.chosen(all, |store| &store.0, planted)
 }
 
