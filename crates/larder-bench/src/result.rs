@@ -53,6 +53,19 @@ pub struct Origin {
     pub started: String,
 }
 
+/// From facts by their names. `commit` and `date` have fields of their own.
+impl FromIterator<(String, String)> for Origin {
+    fn from_iter<F: IntoIterator<Item = (String, String)>>(facts: F) -> Origin {
+        let mut machine: BTreeMap<_, _> = facts.into_iter().collect();
+        let mut take = |name| machine.remove(name).unwrap_or_default();
+        Origin {
+            commit: take("commit"),
+            started: take("date"),
+            machine,
+        }
+    }
+}
+
 /// A figure of a paper, in the unit of the points.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Published {

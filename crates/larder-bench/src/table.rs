@@ -147,11 +147,16 @@ impl Report {
         target: Bound,
     ) {
         let key = |name| [place, &[name]].concat();
-        let ratio = self.ratio(&key(ours), &key(theirs), column);
-        self.notes.extend(ratio.map(|ratio| {
-            let (place, judged) = (place.join(", "), target.judge(ratio));
-            format!("{place}: {column}, {ours} / {theirs}: {ratio:.2} ({judged})")
-        }));
+        if let Some(ratio) = self.ratio(&key(ours), &key(theirs), column) {
+            let place = place.join(", ");
+            let words = format!("{place}: {column}, {ours} / {theirs}: {ratio:.2}");
+            self.judge(&words, ratio, target);
+        }
+    }
+
+    /// Adds a line below the table: a figure in words, and whether it meets its target.
+    pub fn judge(&mut self, words: &str, figure: f64, target: Bound) {
+        self.note(format!("{words} ({})", target.judge(figure)));
     }
 
     pub fn note(&mut self, note: String) {
@@ -262,13 +267,7 @@ fn facts() -> Vec<(&'static str, String)> {
 /// The facts as the results of studies have them.
 pub fn origin() -> Origin {
     let facts = facts().into_iter();
-    let mut machine: BTreeMap<_, _> = facts.map(|(name, fact)| (name.to_owned(), fact)).collect();
-    let mut take = |name| machine.remove(name).unwrap_or_default();
-    Origin {
-        commit: take("commit"),
-        started: take("date"),
-        machine,
-    }
+    facts.map(|(name, fact)| (name.to_owned(), fact)).collect()
 }
 
 /// The text behind the colon of the first line that begins with a name, or the whole line.

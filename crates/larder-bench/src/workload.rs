@@ -112,44 +112,6 @@ pub enum Operation {
     Other,
 }
 
-#[derive(Clone, Copy)]
-pub struct Mix {
-    /// Draws of 32 bits below the limits are inserts, removals, lookups.
-    limits: [u64; 3],
-}
-
-impl Mix {
-    /// Percentages of inserts, removals and lookups. The rest are other operations.
-    pub fn new([insert, remove, lookup]: [f64; 3]) -> Mix {
-        let draw = |percent: f64| (percent / 100.0 * (1u64 << 32) as f64).round() as u64;
-        let limits = [insert, insert + remove, insert + remove + lookup].map(draw);
-        Mix { limits }
-    }
-
-    /// Whether there are inserts or removals.
-    pub fn changes(&self) -> bool {
-        self.limits[1] > 0
-    }
-
-    /// Draws an operation, and the number of its key, which is less than `keys`.
-    #[inline]
-    pub fn draw(&self, random: &mut Rng, keys: u64) -> (Operation, u64) {
-        let bits = random.u64(..);
-        // The low half of the bits chooses the key. The shifted product is evenly distributed below
-        // `keys`, and takes no division.
-        let key = ((bits & 0xFFFF_FFFF) * keys) >> 32;
-        let [insert, remove, lookup] = self.limits;
-        // The high half chooses the operation.
-        let operation = match bits >> 32 {
-            draw if draw < insert => Operation::Insert,
-            draw if draw < remove => Operation::Remove,
-            draw if draw < lookup => Operation::Lookup,
-            _ => Operation::Other,
-        };
-        (operation, key)
-    }
-}
-
 /// The key of a number, and the value that all threads put under it.
 pub trait Entry: Fn(u64) -> (u64, u64) + Sync {}
 impl<E: Fn(u64) -> (u64, u64) + Sync> Entry for E {}
@@ -158,20 +120,47 @@ impl<E: Fn(u64) -> (u64, u64) + Sync> Entry for E {}
 pub struct Load<'a, E> {
     /// The name of the structure, for failures.
     pub name: &'a str,
-    pub mix: Mix,
+    /// Draws of 32 bits below the limits are inserts, removals, lookups.
+    limits: [u64; 3],
     pub range: u64,
     pub entry: E,
 }
 
 impl<'a, E: Entry> Load<'a, E> {
-    /// A load from its name, percentages of operations (see [`Mix::new`]), range and entries.
+    /// A load from its name, percentages of inserts, removals and lookups (the rest are other
+    /// operations), range and entries.
     pub fn new(name: &'a str, percent: [f64; 3], range: u64, entry: E) -> Load<'a, E> {
+        let [insert, remove, lookup] = percent;
+        let draw = |percent: f64| (percent / 100.0 * (1u64 << 32) as f64).round() as u64;
         Load {
             name,
-            mix: Mix::new(percent),
+            limits: [insert, insert + remove, insert + remove + lookup].map(draw),
             range,
             entry,
         }
+    }
+
+    /// Whether there are inserts or removals.
+    pub fn changes(&self) -> bool {
+        self.limits[1] > 0
+    }
+
+    /// Draws an operation, and the number of its entry.
+    #[inline]
+    pub fn draw(&self, random: &mut Rng) -> (Operation, u64) {
+        let bits = random.u64(..);
+        // The low half of the bits chooses the entry. The shifted product is evenly distributed
+        // below the range, and takes no division.
+        let number = ((bits & 0xFFFF_FFFF) * self.range) >> 32;
+        let [insert, remove, lookup] = self.limits;
+        // The high half chooses the operation.
+        let operation = match bits >> 32 {
+            draw if draw < insert => Operation::Insert,
+            draw if draw < remove => Operation::Remove,
+            draw if draw < lookup => Operation::Lookup,
+            _ => Operation::Other,
+        };
+        (operation, number)
     }
 
     /// Inserts the entries of these numbers.
@@ -193,7 +182,7 @@ impl<'a, E: Entry> Load<'a, E> {
     ) -> Outcome<u64> {
         let mut done = 0;
         while more(done) {
-            let (operation, number) = self.mix.draw(random, self.range);
+            let (operation, number) = self.draw(random);
             let (key, value) = (self.entry)(number);
             match operation {
                 Operation::Insert => handle.insert(key, value),
@@ -252,10 +241,11 @@ mod tests {
 
     #[test]
     fn a_mix_has_its_shares() {
-        let (mix, mut random) = (Mix::new([5.0, 10.0, 80.0]), random(1));
+        let load = |percent| Load::new("", percent, 10, |number| (number, number));
+        let (mix, mut random) = (load([5.0, 10.0, 80.0]), random(1));
         let (mut seen, mut keys) = ([0; 4], [0; 10]);
         for _ in 0..100_000 {
-            let (operation, key) = mix.draw(&mut random, 10);
+            let (operation, key) = mix.draw(&mut random);
             seen[operation as usize] += 1;
             keys[key as usize] += 1;
         }
@@ -263,7 +253,7 @@ mod tests {
         let mut shares = seen.into_iter().zip([5, 10, 80, 5]);
         assert!(shares.all(|(n, share)| near(n, share)), "{seen:?}");
         assert!(keys.into_iter().all(|n| near(n, 10)), "{keys:?}");
-        assert!(mix.changes() && !Mix::new([0.0, 0.0, 100.0]).changes());
+        assert!(mix.changes() && !load([0.0, 0.0, 100.0]).changes());
     }
 
     #[test]

@@ -45,21 +45,17 @@ fn rate_column(threads: usize) -> String {
     format!("{threads} thread{}", if threads == 1 { "" } else { "s" })
 }
 
-/// Looks a key up, and inserts it if it is missing. Returns whether it was a hit.
-fn request<C: Cache>(cache: &C, key: u64) -> Outcome<bool> {
-    let found = cache.get(key);
-    let right = found.is_none_or(|value| value == value_of(key));
-    ensure!(right, C::NAME; "{key} has another value");
-    if found.is_none() {
-        cache.put(key, value_of(key));
-    }
-    Ok(found.is_some())
-}
-
+/// Looks keys up, and inserts those that are missing. Returns the number of hits.
 fn requests<'a, C: Cache>(cache: &C, keys: impl IntoIterator<Item = &'a u64>) -> Outcome<usize> {
     let mut hits = 0;
     for &key in keys {
-        hits += usize::from(request(cache, key)?);
+        match cache.get(key) {
+            None => cache.put(key, value_of(key)),
+            Some(value) => {
+                ensure!(value == value_of(key), C::NAME; "{key} has another value");
+                hits += 1;
+            }
+        }
     }
     Ok(hits)
 }
@@ -134,10 +130,8 @@ fn judge(report: &mut Report, trace: &str) {
     let ours = TinyLfu::NAME;
     let hits = |cache| report.median(&[trace, cache], HITS);
     if let Some(more) = hits(ours).zip(hits("moka")).map(|(ours, moka)| ours - moka) {
-        let judged = AtLeast(-1.0).judge(more);
-        report.note(format!(
-            "{trace}: {ours}, hits beside moka: {more:+.1} ({judged})"
-        ));
+        let words = format!("{trace}: {ours}, hits beside moka: {more:+.1}");
+        report.judge(&words, more, AtLeast(-1.0));
     }
     for theirs in ["moka", "quick_cache"] {
         report.compare(&[trace], [ours, theirs], &rate_column(2), AtLeast(1.0));

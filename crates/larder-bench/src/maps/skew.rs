@@ -132,7 +132,7 @@ fn compare(report: &mut Report, at: &str, key: [&str; 2]) {
     }
     let worst = ratios.into_iter().fold(0.0, f64::max);
     if worst > 3.0 {
-        let judged = AtMost(3.0).judge(worst);
-        report.note(format!("{at}: {worst:.2} times random keys ({judged})"));
+        let words = format!("{at}: {worst:.2} times random keys");
+        report.judge(&words, worst, AtMost(3.0));
     }
 }

@@ -78,7 +78,7 @@ fn rate<S: Shared>(map: &S, threads: usize, load: &Load<'_, impl Entry>, ms: u64
 fn verify(handle: &mut impl Handle, load: &Load<'_, impl Entry>, entries: u64) -> Outcome {
     let first = load.count(handle, 0..entries)?;
     let second = load.count(handle, entries..load.range)?;
-    let kept = load.mix.changes() || (first, second) == (entries, 0);
+    let kept = load.changes() || (first, second) == (entries, 0);
     ensure!(kept, load.name; "lookups changed something");
     // With changes, about half of the range is present: a random walk doesn't go far from it.
     let (found, least) = (first + second, entries / 2);

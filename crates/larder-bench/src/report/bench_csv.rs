@@ -11,7 +11,6 @@
 use crate::report::number::short;
 use crate::result::{Better, Origin, Plot, Point, Published, Study};
 use crate::table::lines;
-use std::collections::BTreeMap;
 
 /// The columns that are used here. Lines that sum up only have a ratio and a target.
 #[derive(serde::Deserialize)]
@@ -40,19 +39,15 @@ pub fn parse(text: &str) -> Result<Study, String> {
         .lines()
         .filter_map(|line| line.strip_prefix("# ")?.split_once(": "));
     let facts = facts.map(|(name, fact)| (name.to_string(), fact.trim_matches('"').to_string()));
-    let mut machine: BTreeMap<String, String> = facts.collect();
-    let mut take = |name: &str| machine.remove(name).unwrap_or_default();
+    let mut origin: Origin = facts.collect();
+    let mut take = |name: &str| origin.machine.remove(name).unwrap_or_default();
     let settings = ["runs", "operations"].map(|name| (name.into(), take(name)));
     let mut study = Study {
         study: "make-bench".into(),
         title: "Larder beside ets, operation by operation".into(),
         source: "the ets of the installed OTP: both do the same work in one node, in turns".into(),
         settings: settings.into(),
-        origin: Origin {
-            commit: take("commit"),
-            started: take("date"),
-            machine,
-        },
+        origin,
         ..Study::default()
     };
     let all = lines::<Line>(text)?;

@@ -1,5 +1,7 @@
 //! Numbers for readers.
 
+use crate::table;
+
 /// For an axis or a heading: `700`, `7 k`, `2.1 M`, `0.05`.
 pub fn short(number: f64) -> String {
     let units = [(1e9, " G"), (1e6, " M"), (1e3, " k")];
@@ -57,17 +59,12 @@ fn plain(number: f64, digits: i32) -> String {
 /// Separates the thousands with narrow no-break spaces, from five digits on.
 fn separated(whole: &str) -> String {
     let digits = whole.trim_start_matches('-');
-    if digits.len() < 5 {
-        return whole.to_string();
-    }
-    let mut out = whole[..whole.len() - digits.len()].to_string();
-    for (i, digit) in digits.chars().enumerate() {
-        if i > 0 && (digits.len() - i).is_multiple_of(3) {
-            out.push('\u{202f}');
+    match digits.parse() {
+        Ok(number) if digits.len() >= 5 => {
+            whole.replace(digits, &table::grouped(number).replace(',', "\u{202f}"))
         }
-        out.push(digit);
+        _ => whole.to_string(),
     }
-    out
 }
 
 #[cfg(test)]

@@ -214,53 +214,28 @@ fn events(tree: &Recording) -> Markup {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::Value;
 
-    /// The borders of a tree of 100 keys, with events (time, kind, keys, key of a split) and
-    /// samples (time, lower bounds of the bases).
-    fn borders_of(
-        events: &[(f64, &str, [f64; 2], Option<f64>)],
-        samples: &[(f64, &[f64])],
-    ) -> Vec<Border> {
-        let event = |(at, kind, keys, at_key): &(f64, &str, [f64; 2], Option<f64>)| {
-            json!({"at": at, "event": kind, "base": 0, "with": null, "becomes": [], "keys": keys,
-                "at_key": at_key, "count": 0, "entries": 0, "thread": 0})
-        };
-        let base =
-            |from: &f64| json!({"base": 0, "from": from, "depth": 0, "count": 0, "entries": 0});
-        let sample = |(at, from): &(f64, &[f64])| {
-            let bases: Vec<Value> = from.iter().map(base).collect();
-            json!({"at": at, "bases": bases, "threads": []})
-        };
-        let events = events.iter().map(|e| serde_json::from_value(event(e)));
-        let samples = samples.iter().map(|s| serde_json::from_value(sample(s)));
-        borders(&Recording {
-            keys: [0.0, 100.0],
-            events: events.collect::<Result<_, _>>().expect("events"),
-            samples: samples.collect::<Result<_, _>>().expect("samples"),
-            ..Recording::default()
-        })
+    /// Two splits and a join.
+    fn tree() -> Recording {
+        let text = include_str!("../../tests/program/report/tree.json");
+        serde_json::from_str(text).expect("a recording")
+    }
+
+    fn border(key: f64, from: f64, to: f64) -> Border {
+        Border { key, from, to }
     }
 
     #[test]
     fn a_border_exists_from_its_split_to_its_join() {
-        let split = |at, to, key| (at, "split", [0.0, to], Some(key));
-        let join = (4.0, "join", [0.0, 50.0], None);
-        let events = [split(1.0, 100.0, 50.0), split(2.0, 50.0, 25.0), join];
-        let samples: [(f64, &[f64]); 3] = [
-            (0.0, &[0.0]),
-            (3.0, &[0.0, 25.0, 50.0]),
-            (5.0, &[0.0, 50.0]),
-        ];
-        let border = |key, from, to| Border { key, from, to };
-        let right = [border(25.0, 2.0, 4.0), border(50.0, 1.0, 5.0)];
-        assert_eq!(borders_of(&events, &samples), right);
+        let right = [border(5e5, 1.7, 5.1), border(25e4, 3.4, 5.6)];
+        assert_eq!(borders(&tree()), right);
     }
 
     #[test]
     fn samples_correct_the_borders() {
-        let borders = borders_of(&[], &[(0.0, &[0.0]), (3.0, &[0.0, 25.0]), (5.0, &[0.0])]);
-        let (key, from, to) = (25.0, 3.0, 5.0);
-        assert_eq!(borders, [Border { key, from, to }]);
+        let mut tree = tree();
+        tree.events.clear();
+        let right = [border(5e5, 2.2, 5.6), border(25e4, 3.9, 5.6)];
+        assert_eq!(borders(&tree), right);
     }
 }

@@ -1,7 +1,7 @@
 //! Peers in Rust: every map of this crate. Some can also append bytes.
 
 use crate::maps::peers::index::Owned;
-use crate::maps::peers::{each_map, each_other_map, Filter, Map, Store};
+use crate::maps::peers::{each, each_map, Filter, Map, Store};
 use crate::result::Outcome;
 use crate::stores::peer::{Listed, Peer};
 use std::collections::HashMap;
@@ -41,7 +41,9 @@ impl<M: Map> Peer for RustPeer<M> {
 
 pub fn all() -> Vec<Listed> {
     let mut all = each_map!(Filter::default(), M => make::<M> as fn() -> _);
-    all.extend(each_other_map!(Filter::default(), M => make::<M> as fn() -> _));
+    // The maps that are measured here alone.
+    all.extend(each!(Filter::default(), M => make::<M> as fn() -> _;
+        HashMap<u64, u64>, #[cfg(feature = "peers")] crate::maps::peers::crates::Art));
     let listed = all
         .into_iter()
         .map(|(name, make)| -> Listed { (name, Box::new(move || Ok(make()))) });

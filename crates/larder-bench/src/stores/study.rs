@@ -50,30 +50,25 @@ pub struct PeersOptions {
     jvm: PathBuf,
 }
 
-/// The process that measures a peer, with numbers of entries and appends.
-type Measure = Box<dyn Fn(usize, usize) -> Command>;
-
-/// All peers that the filter accepts. Each is measured in a fresh process, so that memory and
-/// caches of one don't affect the next.
-fn peers(options: &PeersOptions, filter: &Filter) -> Vec<(String, Measure)> {
-    let here = names().into_iter().map(|name| {
-        let measure: Measure = Box::new(move |entries, appends| {
-            let program = std::env::current_exe().expect("this program has a path");
-            let mut command = Command::new(program);
-            let numbers = [entries, appends].map(|n| n.to_string());
-            command.args(["peers", "one", name]).args(numbers);
-            command
-        });
-        (name.to_owned(), measure)
-    });
-    let java = jvm::all(&options.jvm).into_iter().map(|[class, name]| {
-        let folder = options.jvm.clone();
-        let measure: Measure = Box::new(move |entries, _| jvm::command(&folder, &class, entries));
-        (name, measure)
-    });
+/// The names of all peers that the filter accepts, and the classes of those of the JVM.
+fn peers(options: &PeersOptions, filter: &Filter) -> Vec<(String, Option<String>)> {
+    let here = names().into_iter().map(|name| (name.to_owned(), None));
+    let java = jvm::all(&options.jvm).into_iter();
+    let java = java.map(|[class, name]| (name, Some(class)));
     let mut peers: Vec<_> = here.chain(java).collect();
     peers.retain(|(name, _)| filter.accepts(name));
     peers
+}
+
+/// A fresh process that measures a peer, so that memory and caches of one don't affect the next.
+fn process(options: &PeersOptions, name: &str, class: Option<&str>, entries: usize) -> Command {
+    if let Some(class) = class {
+        return jvm::command(&options.jvm, class, entries);
+    }
+    let mut command = Command::new(std::env::current_exe().expect("this program has a path"));
+    let numbers = [entries, options.appends].map(|n| n.to_string());
+    command.args(["peers", "one", name]).args(numbers);
+    command
 }
 
 /// Runs a process to its end, and reads the figures that it prints.
@@ -118,13 +113,13 @@ pub fn run(options: &PeersOptions, filter: &Filter, out: &Path) -> Outcome {
     let items: Vec<_> = peers.iter().map(|peer| (&peer.0, peer)).collect();
     for entries in sizes {
         let x = format!("{} entries", grouped(entries));
-        run.in_turns(&x, (runs, 1.0), &items, |run, _, (name, process)| {
+        run.in_turns(&x, (runs, 1.0), &items, |run, _, (name, class)| {
             // A peer that was absent or wrong isn't tried again.
             if gone.contains(name) {
                 return Ok(());
             }
             let begin = Instant::now();
-            match measure(process(entries, options.appends)) {
+            match measure(process(options, name, class.as_deref(), entries)) {
                 Ok(figures) => {
                     eprintln!("  {name}: {}", readable(begin.elapsed().as_secs_f64()));
                     for (step, figure) in figures {

@@ -16,7 +16,7 @@ use larder_studies::{Act, Adaptation, Adapted, Avl, CaTree, Cut, Scheme};
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
-use std::sync::{Arc, Mutex};
+use std::sync::mpsc::channel;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -173,14 +173,10 @@ fn perform(run: &Run) -> Recording {
     let each = Duration::from_millis(run.extent.pick(25, 250, 500));
     // A single thread never waits, so nothing would be split.
     let threads = run.threads.max(2);
-    let (begin, events) = (Instant::now(), Arc::new(Mutex::new(Vec::new())));
+    let (begin, (sender, events)) = (Instant::now(), channel());
     let now = move || begin.elapsed().as_secs_f64() * 1e3;
-    // The tree calls this under a lock.
-    let recorder = Arc::clone(&events);
-    let record = move |adapted: &Adapted<'_>| {
-        let event = event(adapted, now(), keys);
-        recorder.lock().expect("nobody panics here").push(event);
-    };
+    // The tree calls this under a lock. Events are received when the tree is gone.
+    let record = move |adapted: &Adapted<'_>| _ = sender.send(event(adapted, now(), keys));
     let adaptation = Adaptation::default();
     let shared = SharedState {
         tree: CaTree::new(Avl::new(false), adaptation).watched(Box::new(record)),
@@ -214,8 +210,8 @@ fn perform(run: &Run) -> Recording {
     samples.push(shared.sample(now()));
     drop(shared);
     // Events of several threads may be out of order.
-    let mut events = std::mem::take(&mut *events.lock().expect("nobody panics here"));
-    events.sort_by(|a: &Event, b: &Event| a.at.total_cmp(&b.at));
+    let mut events: Vec<Event> = events.into_iter().collect();
+    events.sort_by(|a, b| a.at.total_cmp(&b.at));
     // Times begin with the first phase.
     let zero = phases[0].at;
     let times = phases.iter_mut().map(|phase| &mut phase.at);
@@ -241,18 +237,20 @@ fn perform(run: &Run) -> Recording {
 }
 
 fn settings(a: Adaptation) -> BTreeMap<String, String> {
-    let numbers = [
-        ("contended", a.contended),
-        ("quiet", a.quiet),
-        ("more_than_one", a.more_than_one),
-        ("high", a.high),
-        ("low", a.low),
-        ("clamp", a.clamp),
-        ("depth", a.depth as i64),
-    ];
-    let numbers = numbers.map(|(name, value)| (name.to_owned(), value.to_string()));
-    let random_join = ("random_join".to_owned(), a.random_join.to_string());
-    numbers.into_iter().chain([random_join]).collect()
+    macro_rules! of {
+        ($($name:ident),*) => { [$((stringify!($name).into(), a.$name.to_string())),*] };
+    }
+    of!(
+        contended,
+        quiet,
+        more_than_one,
+        high,
+        low,
+        clamp,
+        depth,
+        random_join
+    )
+    .into()
 }
 
 /// Replays the events from the first base on. The result must be the bases of the last sample,

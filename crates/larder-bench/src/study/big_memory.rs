@@ -104,8 +104,11 @@ fn stores(run: &Run) -> Outcome<Vec<NamedStore>> {
             Index::new(index, Seed::random())
         })
     }));
-    let forgetful = || Forgetful(Index::default_structure(false));
-    let planted = || store("planted fault", move |_| forgetful());
+    let planted = || {
+        store("planted fault", |_| {
+            Forgetful(Index::default_structure(false))
+        })
+    };
     run.chosen(all, |store| &store.0, planted)
 }
 
@@ -127,15 +130,13 @@ impl Store for Forgetful {
 }
 
 /// A store in growth, with values of eight bytes.
-struct GrowingStore(Box<dyn Store>);
-
-impl Handle for GrowingStore {
+impl Handle for Box<dyn Store> {
     fn insert(&mut self, key: u64, value: u64) {
-        self.0.put(key, &value.to_le_bytes());
+        self.put(key, &value.to_le_bytes());
     }
     fn get(&mut self, key: u64) -> Option<u64> {
         let mut out = Vec::new();
-        let found = self.0.get(key, &mut out);
+        let found = Store::get(&mut **self, key, &mut out);
         let word = out.first_chunk().copied().map_or(0, u64::from_le_bytes);
         found.then_some(word)
     }
@@ -143,7 +144,7 @@ impl Handle for GrowingStore {
         unreachable!("nothing is removed while stores grow")
     }
     fn own_bytes(&mut self) -> Option<usize> {
-        self.0.bytes()
+        self.bytes()
     }
 }
 
@@ -151,7 +152,7 @@ impl Handle for GrowingStore {
 fn bytes_per_entry((_, make): &NamedStore) -> f64 {
     const SMALL: u64 = 20_000;
     let (mut made, allocated) = counted(|| {
-        let mut made = GrowingStore(make(SMALL as usize));
+        let mut made = make(SMALL as usize);
         let keys = (0..SMALL).map(random_key);
         keys.for_each(|key| made.insert(key, value_of(key)));
         made
@@ -177,8 +178,8 @@ fn growth(run: &mut Run, stores: &[NamedStore]) -> Outcome {
     let mut left = stores.len() + peers.len();
     run.progress.part("big-memory, growth", left);
     for store in stores {
-        let make = |entries| GrowingStore(store.1(entries));
-        grow(run, goal, &store.0, bytes_per_entry(store), &mut left, make)?;
+        let bytes = bytes_per_entry(store);
+        grow(run, goal, &store.0, bytes, &mut left, &store.1)?;
     }
     for (name, grow_peer) in peers {
         grow_peer(run, goal, name, &mut left)?;
@@ -374,7 +375,7 @@ fn full_speed(
     for (rank, &count) in counts.iter().enumerate() {
         let key = popular.key_of(rank);
         out.clear();
-        let found = store.get(key, &mut out);
+        let found = Store::get(store, key, &mut out);
         // A full value begins anew with the next piece.
         let last = count.checked_sub(1);
         let pieces = last.map_or(0, |last| last % (LONGEST / PIECE) + 1);

@@ -12,8 +12,7 @@ use crate::time::workers::work;
 use crate::workload::{random_of_worker, Load};
 use fastrand::Rng;
 use larder::api::{Larder, Table};
-use larder::host;
-use larder_term::Atom;
+use larder::host::EngineTable;
 use parking_lot::RwLock;
 use std::collections::HashMap;
 
@@ -207,7 +206,7 @@ impl<'a> PhaseBench<'a> {
         for number in 0..self.threads {
             let mut random = random_of_worker(self.seed ^ 1 << 32, number);
             for _ in 0..share(self.size.inserts, self.threads, number) {
-                seen[load.mix.draw(&mut random, load.range).1 as usize] = true;
+                seen[load.draw(&mut random).1 as usize] = true;
             }
         }
         seen.iter().filter(|&&seen| seen).count()
@@ -309,15 +308,8 @@ fn stacks(run: &mut Run, size: Size, turns: Turns) -> Outcome {
     Ok(())
 }
 
-/// How a lookup finds its table.
-enum Access {
-    /// The table is at hand.
-    Direct,
-    /// By name, in Larder's registry.
-    Registry,
-    /// By name, in a map under a lock.
-    Locked(RwLock<HashMap<Atom, Table>>),
-}
+/// Looks a key up in the table of a number, which it first finds.
+type FindKey<'f> = &'f (dyn Fn(usize, &[u8]) -> Result<bool, larder::Error> + Sync);
 
 /// Measures random lookups that first find their table.
 fn registries(run: &mut Run, size: Size, turns: Turns) -> Outcome {
@@ -337,37 +329,38 @@ fn registries(run: &mut Run, size: Size, turns: Turns) -> Outcome {
     let tables = tables.map_err(|e| Failure::Impossible(e.to_string()))?;
     let names: Vec<_> = tables.iter().map(|t| t.engine_table().name()).collect();
     let map = names.iter().copied().zip(tables.iter().cloned());
-    let map = RwLock::new(map.collect());
+    let map: RwLock<HashMap<_, _>> = RwLock::new(map.collect());
+    let member = |table: &EngineTable, key: &[u8]| table.member(owner, key);
+    let direct: FindKey<'_> = &|at, key| member(tables[at].engine_table(), key);
+    let registry: FindKey<'_> = &|at, key| {
+        let found = larder
+            .engine()
+            .with_named(names[at], |table| member(table, key));
+        found.unwrap_or(Ok(false))
+    };
+    let locked: FindKey<'_> = &|at, key| member(map.read()[&names[at]].engine_table(), key);
     let ways = [
-        ("handle", Access::Direct),
-        ("Larder's registry, without locks", Access::Registry),
-        ("a map under one readers-writer lock", Access::Locked(map)),
+        ("handle", direct),
+        ("Larder's registry, without locks", registry),
+        ("a map under one readers-writer lock", locked),
     ];
     // One random lookup. The key is encoded each time, as a host does it.
-    let lookup = |access: &Access, random: &mut Rng, bytes: &mut Vec<u8>| -> Outcome {
+    let lookup = |find: FindKey<'_>, random: &mut Rng, bytes: &mut Vec<u8>| -> Outcome {
         let at = random.u64(..TABLES as u64) as usize;
         let key = random.u64(..KEYS) as i64;
         bytes.clear();
         larder_term::Encoder::new(bytes, larder_term::Mode::Inline).int(key);
-        let member = |table: &host::EngineTable| table.member(owner, bytes);
-        let found = match access {
-            Access::Direct => member(tables[at].engine_table()),
-            Access::Registry => {
-                let found = larder.engine().with_named(names[at], |table| member(table));
-                found.unwrap_or(Ok(false))
-            }
-            Access::Locked(map) => member(map.read()[&names[at]].engine_table()),
-        };
+        let found = find(at, bytes);
         ensure!(found == Ok(true), "registry"; "{key} was not found: {found:?}");
         Ok(())
     };
-    let name = |(name, _): &(&str, Access)| (*name).to_owned();
-    let all = with_threads(&ways, name, &run.thread_counts());
+    let name = |(name, _): (&str, FindKey<'_>)| name.to_owned();
+    let all = with_threads(ways, name, &run.thread_counts());
     run.in_turns("registry", turns, &all, |run, seed, (way, threads)| {
         let done = work(*threads, None, |worker| {
             let (mut random, mut bytes) = (worker.random(seed ^ 3 << 32), Vec::new());
             let operations = share(size.operations, *threads, worker.number);
-            (0..operations).try_for_each(|_| lookup(&way.1, &mut random, &mut bytes))
+            (0..operations).try_for_each(|_| lookup(way.1, &mut random, &mut bytes))
         })?;
         let rate = done.rate(size.operations as u64);
         run.figure("registry", way.0, *threads, rate);

@@ -201,7 +201,7 @@ fn rate(
         )
     })?;
     // Lookups alone leave exactly the first half.
-    let kept = (!load.mix.changes()).then_some(half);
+    let kept = (!load.changes()).then_some(half);
     let found = verify(&*table, &load, kept)?;
     let scanned = handle.table().count_all() as usize;
     ensure!(scanned == found, name; "{found} rows are found, {scanned} scanned");

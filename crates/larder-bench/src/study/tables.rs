@@ -300,12 +300,4 @@ mod tests {
             assert_eq!(handle.next(8), next);
         }
     }
-
-    #[test]
-    fn rows_may_be_keys_alone() {
-        let table = StudyTable::new("set default", 1, 1).unwrap();
-        let mut handle = table.handle_of(&table.table);
-        handle.insert(3, 0);
-        assert_eq!((handle.get(3), handle.count_between(2, 3)), (Some(3), 1));
-    }
 }

@@ -1,7 +1,7 @@
 //! Every peer of this build goes through the workload, small; a peer that lies is found out; the
 //! program writes a study.
 
-use super::{bench, installed};
+use super::{bench, installed, studies::all_have};
 use larder_bench::result::{read_json, Failure, Study};
 use larder_bench::stores::peer::Peer;
 use larder_bench::stores::{make, names, servers, workload};
@@ -76,13 +76,11 @@ fn a_run_leaves_a_study_that_says_what_it_could_not_get() {
                --jvm /nonexistent --out";
     bench(run.split_whitespace().chain([&*folder])).well();
     let study = read_json::<Study>(&out.join("peers.json")).expect("a study");
-    let of = |plot: &str, series: &str| {
-        let mut points = study.points.iter();
-        points.any(|point| point.plot == plot && point.series == series && point.y > 0.0)
-    };
-    for plot in ["insert", "hit", "miss", "append"] {
-        assert!(of(plot, "larder hash") && of(plot, "std HashMap"), "{plot}");
-    }
+    all_have(
+        &study,
+        "insert, hit, miss, append",
+        "larder hash, std HashMap",
+    );
     assert!(study.skipped.iter().any(|text| text.contains("JVM")));
     assert!(study.points.iter().all(|point| point.runs == 2));
 }

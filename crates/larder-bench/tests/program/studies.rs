@@ -61,14 +61,14 @@ fn shape(study: &Study, name: &str) {
     assert_eq!(all.len(), study.points.len(), "each point once");
 }
 
-/// Whether the plot has a point of this series.
+/// Whether the plot has a point of this series, above zero.
 fn has(study: &Study, plot: &str, series: &str) -> bool {
     let mut points = study.points.iter();
-    points.any(|p| p.plot == plot && p.series == series)
+    points.any(|p| p.plot == plot && p.series == series && p.y > 0.0)
 }
 
 /// Each of the plots has points of all the series.
-fn all_have(study: &Study, plots: &str, series: &str) {
+pub fn all_have(study: &Study, plots: &str, series: &str) {
     for plot in plots.split(", ") {
         for series in series.split(", ") {
             assert!(has(study, plot, series), "{plot}, {series}");

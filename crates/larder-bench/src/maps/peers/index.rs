@@ -219,19 +219,24 @@ fn word(bytes: &[u8]) -> u64 {
     u64::from_le_bytes(bytes.try_into().expect("values have eight bytes"))
 }
 
+impl<const ORDERED: bool, I: Borrow<SharedIndex<ORDERED>>> IndexHandle<ORDERED, I> {
+    /// Calls `work` with the index and the pin of the thread.
+    #[inline]
+    fn with<T>(&self, work: impl FnOnce(&Index, &Guard) -> T) -> T {
+        let index = &self.index.borrow().0;
+        self.pin.with(|guard| work(index, guard))
+    }
+}
+
 impl<const ORDERED: bool, I: Borrow<SharedIndex<ORDERED>>> Handle for IndexHandle<ORDERED, I> {
     fn insert(&mut self, key: u64, value: u64) {
-        let index = &self.index.borrow().0;
-        let value = value.to_le_bytes();
-        self.pin.with(|guard| index.put(guard, key, &value));
+        self.with(|index, guard| index.put(guard, key, &value.to_le_bytes()));
     }
     fn get(&mut self, key: u64) -> Option<u64> {
-        let index = &self.index.borrow().0;
-        self.pin.with(|guard| index.word(guard, key))
+        self.with(|index, guard| index.word(guard, key))
     }
     fn remove(&mut self, key: u64) -> bool {
-        let index = &self.index.borrow().0;
-        self.pin.with(|guard| index.remove(guard, key))
+        self.with(|index, guard| index.remove(guard, key))
     }
     fn own_bytes(&mut self) -> Option<usize> {
         self.index.borrow().0.bytes()
@@ -264,17 +269,13 @@ impl<const ORDERED: bool> Map for Owned<ORDERED> {
 /// The same under the pin of the thread, for a store beside a map of the thread.
 impl<const ORDERED: bool> Store for Owned<ORDERED> {
     fn put(&mut self, number: u64, value: &[u8]) {
-        let index = &self.index.0;
-        self.pin.with(|guard| index.put(guard, number, value));
+        self.with(|index, guard| index.put(guard, number, value));
     }
     fn append(&mut self, number: u64, piece: &[u8], most: usize) {
-        let index = &self.index.0;
-        self.pin
-            .with(|guard| index.append(guard, number, piece, most));
+        self.with(|index, guard| index.append(guard, number, piece, most));
     }
     fn get(&mut self, number: u64, out: &mut Vec<u8>) -> bool {
-        let index = &self.index.0;
-        self.pin.with(|guard| index.read(guard, number, out))
+        self.with(|index, guard| index.read(guard, number, out))
     }
     fn bytes(&self) -> Option<usize> {
         self.index.0.bytes()

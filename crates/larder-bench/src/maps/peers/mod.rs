@@ -1,8 +1,8 @@
 //! The maps that are compared, from `u64` to `u64` and from `u64` to bytes.
 //!
 //! Benches are generic over the maps, so that calls are as direct as in a program that uses one map
-//! only. [`each!`] lists an instance of generic code for every type; [`each_map!`],
-//! [`each_other_map!`] and [`each_shared!`] are the lists of this build.
+//! only. [`each!`] lists an instance of generic code for every type; [`each_map!`]
+//! and [`each_shared!`] are the lists of this build.
 
 #[cfg(feature = "peers")]
 pub mod crates;
@@ -123,15 +123,6 @@ macro_rules! each_map {
     };
 }
 
-/// The maps of one thread that only `make bench-peers` measures.
-macro_rules! each_other_map {
-    ($filter:expr, $M:ident => $item:expr) => {
-        $crate::maps::peers::each!($filter, $M => $item;
-            std::collections::HashMap<u64, u64>,
-            #[cfg(feature = "peers")] $crate::maps::peers::crates::Art)
-    };
-}
-
 /// The maps that threads share.
 macro_rules! each_shared {
     ($filter:expr, $S:ident => $item:expr) => {
@@ -147,7 +138,7 @@ macro_rules! each_shared {
     };
 }
 
-pub(crate) use {each, each_map, each_other_map, each_shared};
+pub(crate) use {each, each_map, each_shared};
 
 #[cfg(test)]
 mod tests {

@@ -58,13 +58,13 @@
 
   // The tree.
   const tree = document.getElementById('tree'), bases = () => Number(tree.dataset.drawn);
-  want('the most bases to begin with', bases() === 32);
+  want('the most bases to begin with', bases() === 3);
   press(tree, 'Home');
   want('one base at first', bases() === 1);
   press(tree, 'ArrowRight');
   want('two bases after a split', bases() === 2 && document.getElementById('tree-text').textContent.includes('splits base 0'));
   press(tree, 'End');
-  want('four bases at the end', bases() === 4);
+  want('two bases after a join', bases() === 2);
   press(tree, 'Home');
   press(tree, ' ');
   want('it plays', tree.querySelector('button').textContent === 'Pause');

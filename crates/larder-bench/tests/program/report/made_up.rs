@@ -1,9 +1,6 @@
 //! Made-up results of every kind that the report has to draw. They are inputs of tests, and say so.
 
-use larder_bench::result::{
-    write_json, BaseSample, Better, Event, EventKind, Origin, Phase, Plot, Point, Published,
-    Recording, Sample, Study, X,
-};
+use larder_bench::result::{Better, Origin, Plot, Point, Published, Study, X};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -26,9 +23,12 @@ pub fn folder(name: &str) -> PathBuf {
 pub fn write_all(folder: &Path, slower: f64) {
     times(slower).write(folder).expect("written");
     threads(slower).write(folder).expect("written");
-    write_json(&tree(), &folder.join("catree-adapting.json")).expect("written");
+    std::fs::write(folder.join("catree-adapting.json"), TREE).expect("written");
     std::fs::write(folder.join("bench.csv"), BENCH).expect("written");
 }
+
+/// A tree over a million keys, of which one base is split twice and two are joined.
+const TREE: &str = include_str!("tree.json");
 
 const BENCH: &str = "# commit: \"made up\"\n# otp: \"25\"\n# runs: 3\n\
 rows,row,type,operation,unit,ets,larder,ratio,ratio_least,ratio_most,target,met,runs,ets_info,larder_info\n\
@@ -150,97 +150,4 @@ fn threads(slower: f64) -> Study {
         }
     }
     study
-}
-
-/// A tree over a million keys whose first half is split until 32 bases are there, and joined again.
-fn tree() -> Recording {
-    let phase = |(at, text): (f64, &str)| Phase {
-        at,
-        text: text.into(),
-    };
-    let phases = [(0.0, "updates on the first half"), (60.0, "lookups alone")];
-    let mut tree = Recording {
-        title: "Two threads on one half of the keys, then on none.".into(),
-        keys: [0.0, 1e6],
-        threads: 2,
-        phases: phases.map(phase).into(),
-        ..Recording::default()
-    };
-    let (mut bases, mut next) = (vec![(0u64, 0.0f64, 0usize)], 1u64);
-    sample(&mut tree, &bases, 0.0);
-    while bases.len() < 32 {
-        tree.seconds += 1.7;
-        let which = (next as usize * 5) % bases.len().div_ceil(2);
-        let (base, from, depth) = bases[which];
-        let end = bases.get(which + 1).map_or(1e6, |next| next.1);
-        let (middle, depth) = ((from + end) / 2.0, depth + 1);
-        let halves = [(next, from, depth), (next + 1, middle, depth)];
-        bases.splice(which..=which, halves);
-        event(
-            &mut tree,
-            (base, None),
-            vec![next, next + 1],
-            [from, end],
-            Some(middle),
-        );
-        next += 2;
-        sample(&mut tree, &bases, 0.5);
-    }
-    while bases.len() > 4 {
-        tree.seconds += 1.9;
-        let which = (next as usize * 3) % (bases.len() - 1);
-        let (left, right) = (bases[which], bases[which + 1]);
-        let end = bases.get(which + 2).map_or(1e6, |next| next.1);
-        let depth = left.2.min(right.2).saturating_sub(1);
-        bases.splice(which..=which + 1, [(next, left.1, depth)]);
-        let both = (left.0, Some(right.0));
-        event(&mut tree, both, vec![next], [left.1, end], None);
-        next += 1;
-        sample(&mut tree, &bases, 0.5);
-    }
-    tree
-}
-
-/// A join, or a split where there is a key at which it is.
-fn event(
-    tree: &mut Recording,
-    base: (u64, Option<u64>),
-    becomes: Vec<u64>,
-    keys: [f64; 2],
-    at_key: Option<f64>,
-) {
-    let (event, count) = match at_key {
-        Some(_) => (EventKind::Split, 1002),
-        None => (EventKind::Join, -1001),
-    };
-    tree.events.push(Event {
-        at: tree.seconds,
-        event,
-        base: base.0,
-        with: base.1,
-        becomes,
-        keys,
-        at_key,
-        count,
-        entries: 400,
-        thread: tree.events.len() % 2,
-    });
-}
-
-/// All bases, so long after the last event.
-fn sample(tree: &mut Recording, bases: &[(u64, f64, usize)], after: f64) {
-    let at = tree.seconds + after;
-    let now = |(i, (base, from, depth)): (usize, &(u64, f64, usize))| BaseSample {
-        base: *base,
-        from: *from,
-        depth: *depth,
-        count: (i as i64 * 211) % 1000 - if at > 60.0 { 900 } else { 100 },
-        entries: 300 + i,
-    };
-    let threads = vec![Some((at * 7919.0) % 5e5), Some((at * 104_729.0) % 5e5)];
-    tree.samples.push(Sample {
-        at,
-        bases: bases.iter().enumerate().map(now).collect(),
-        threads,
-    });
 }

@@ -12,8 +12,7 @@ const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 
 #[test]
 fn a_folder_of_results_becomes_a_page() {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("report-of-make-bench");
-    std::fs::create_dir_all(&folder).expect("a folder can be made");
+    let folder = made_up::folder("report-of-make-bench");
     let published = Path::new(ROOT).join("results/latest/bench.csv");
     std::fs::copy(published, folder.join("bench.csv")).expect("it is in the tree");
     let (dir, page) = (folder.display().to_string(), folder.join("page.html"));
