@@ -12,14 +12,15 @@
 //!  3p   │ab: s·r│ + ax  →  │a: ss···rr│                a leaf with a prefix that all positions have
 //! ```
 //!
-//! `need` is the size of the content with the new entry. `capacity` is that of the leaf, `most` the
-//! largest content of a leaf.
+//! `need` is the size of the content with the new entry. (In 3b and 3c the prefix may be longer
+//! than that of the old leaf, and `need` less.) `capacity` is that of the leaf, `most` the largest
+//! content of a leaf beside a prefix of this length.
 //!
 //! | step | taken if |
 //! |---|---|
 //! | 3p | the new position doesn't begin with the leaf's prefix |
 //! | 3a | `need` is at most 7/8 of `capacity` |
-//! | 3b | `need` is at most `most`, or at most 7/8 of it if the leaf has the largest size already; or the entry is alone |
+//! | 3b | `need` is at most `most`, in a leaf of the largest size at most 7/8 of it; or the entry is alone |
 //! | 3c | otherwise; and in a leaf for which writers often wait |
 //!
 //! The eighth that has to be free in 3a and 3b is for the next inserts. Otherwise a leaf that is

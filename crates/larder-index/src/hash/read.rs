@@ -1,8 +1,9 @@
 //! Reads of the hash order.
 //!
 //! 1. Find the leaf through the trie (`trie`). The trie's slot encodes the leaf's shape, so the
-//!    address of the home bucket is known before the leaf is touched. The cache lines of the leaf's
-//!    head and of the bucket's beginning are prefetched together.
+//!    address of the home bucket is known before the leaf is touched. (If there are more than 127
+//!    buckets, their number is read from the leaf.) The cache lines of the leaf's head and of the
+//!    bucket's beginning are prefetched together.
 //! 2. Load the leaf's version. Wait while the leaf is locked.
 //! 3. Search the home bucket, and later buckets if an entry with such a tag has overflowed
 //!    (`search`).
@@ -75,8 +76,9 @@ impl<R: KeyRule> HashOrder<R> {
     pub(super) fn locate<'g>(&self, guard: &'g Guard, key: Key<'_>) -> LocatedKey<'g> {
         let hash = truncated(key.hash);
         let leaf = self.trie.find(hash, guard);
-        // The home follows from the shape in the trie's slot. No memory of the leaf has been
-        // touched so far, so the head and the bucket can miss the cache at the same time.
+        // The home follows from the shape in the trie's slot, if the leaf has at most 127 buckets.
+        // Then no memory of the leaf has been touched so far, so the head and the bucket can miss
+        // the cache at the same time.
         let home = leaf.home(hash);
         leaf.prefetch(&home);
         LocatedKey { leaf, home }

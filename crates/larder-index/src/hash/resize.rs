@@ -3,7 +3,8 @@
 //! 1. If an entry has no room, its leaf is replaced by a larger one, with more buckets or larger
 //!    ones, up to the size at which leaves split (`sizes`).
 //! 2. A leaf of that size splits at the first bit in which its hashes differ. The entry that had no
-//!    room is put directly into one of the two new leaves.
+//!    room is put directly into one of the two new leaves. If the hashes share more than
+//!    `SHARED_BITS` bits after the leaf's depth, the leaf grows instead.
 //! 3. If removals leave a leaf sparse, it is replaced by a smaller one, or it merges with its
 //!    buddy: the leaf whose range differs from its own in the last bit alone.
 //!

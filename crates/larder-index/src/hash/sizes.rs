@@ -337,7 +337,7 @@ fn memory(buckets: usize, class: u8) -> usize {
     HEAD + buckets * (SMALLEST << class)
 }
 
-/// The number of buckets of a leaf with this memory. None if that is less than a head.
+/// The number of buckets of a leaf with this memory. 0 if that is less than a head.
 fn buckets_of(memory: usize, class: u8) -> usize {
     memory.saturating_sub(HEAD) >> (SMALLEST << class).trailing_zeros()
 }

@@ -4,9 +4,9 @@
 //!    leaf is obsolete, search for its successor from the root. A removal, and an update of what is
 //!    there, first read the leaf (`find_present`): they lock it only if there is an entry.
 //! 2. Search the leaf. Nobody else writes to it while the lock is held, so no read is torn.
-//! 3. Change the bucket in place if there is room (`change`).
-//! 4. Otherwise replace the leaf by a larger or smaller one, split it, or merge it with its buddy
-//!    (`resize`).
+//! 3. Change the bucket in place if there is room, and the leaf isn't full (`change`).
+//! 4. Otherwise, or if a removal has left little in the leaf, replace the leaf by a larger or
+//!    smaller one, split it, or merge it with its buddy (`resize`).
 //! 5. Unlock. The store of the new version is the linearisation point. If the leaf is replaced, the
 //!    linearisation point is the store that marks it obsolete.
 //! 6. Retire the objects that were removed. This may free arbitrary garbage, so no lock is held.

@@ -6,7 +6,8 @@
 //! 3. If the program has a filter, let it look at all entries. Drop those that it rejects.
 //! 4. Run the program on each other entry, and pass on its results.
 //! 5. If the budget is used up or no more results are wanted, move the cursor back to just after
-//!    the last processed entry, and end the slice. Otherwise continue with (1).
+//!    the last processed entry, and end the slice. (A batch that has no order is finished first,
+//!    if little of it is left.) Otherwise continue with (1).
 
 use super::output::{Output, ScanStep, Sink};
 use super::range::KeyBounds;
