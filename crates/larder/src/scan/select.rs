@@ -83,7 +83,7 @@ impl Scan {
             ..
         } = &mut **buffers;
         let program = program.as_ref();
-        let (weight, keypos) = (weight(program), table.keypos());
+        let (base_cost, keypos) = (base_cost(program), table.keypos());
         let matcher = program.map(|program| program.matcher(keypos, table.key_access()));
         let matcher = matcher.as_ref();
         loop {
@@ -104,7 +104,7 @@ impl Scan {
                     ControlFlow::Break(step) => return Some(step),
                 };
                 // (3) A filter tells which of them the program can match.
-                let passing = Passing::of(matcher, batch, usable, weight, passing);
+                let passing = Passing::of(matcher, batch, usable, base_cost, passing);
                 // (4) Process them. They don't change, so writers may change the leaf meanwhile.
                 let mut overspent = 0;
                 for n in 0..passing.len() {
@@ -118,14 +118,14 @@ impl Scan {
                     };
                     let flow = row(object, scratch);
                     // (5) Pause after this row if the caller wants to, or if the budget is used up.
-                    let cost = cost(weight, value).saturating_add(entry.rejected);
+                    let cost = cost(base_cost, value).saturating_add(entry.rejected);
                     let mut pauses = flow.is_break();
                     if !budget.spend(cost) {
                         // After a pause within an unordered batch, the next slice reads the leaf
                         // again, in order. So finish the batch if neither what was overspent nor
                         // what is left exceeds the grace.
                         overspent += u64::from(cost);
-                        let left = (usable - i - 1) as u64 * u64::from(weight);
+                        let left = (usable - i - 1) as u64 * u64::from(base_cost);
                         pauses |= !batch.unordered || overspent.max(left) > budget.grace();
                     }
                     if pauses {
@@ -215,20 +215,20 @@ pub(super) struct Passing<'b> {
 }
 
 impl<'b> Passing<'b> {
-    /// Those of the first `usable` entries. `weight` is that of the program, and `passing` is a
+    /// Those of the first `usable` entries. `base_cost` is that of the program, and `passing` is a
     /// buffer.
     #[inline(always)]
     pub(super) fn of(
         matcher: Option<&Matcher<'_>>,
         batch: &Batch<'_>,
         usable: usize,
-        weight: u32,
+        base_cost: u32,
         passing: &'b mut Vec<PassingEntry>,
     ) -> Self {
         // Without a filter, all usable entries pass, and nothing is written to the buffer.
         let filter = matcher.and_then(Matcher::filter);
         let rejected = filter.map_or(0, |filter| {
-            keep_passing(filter, batch, usable, weight, passing)
+            keep_passing(filter, batch, usable, base_cost, passing)
         });
         Passing {
             filtered: filter.is_some().then_some(&passing[..]),
@@ -267,7 +267,7 @@ fn keep_passing(
     filter: &Filter<'_>,
     batch: &Batch<'_>,
     usable: usize,
-    weight: u32,
+    base_cost: u32,
     passing: &mut Vec<PassingEntry>,
 ) -> u32 {
     passing.clear();
@@ -282,7 +282,7 @@ fn keep_passing(
         // A rejected entry costs time, too. The scan pays for it when it comes to the next entry
         // that passes: a slice ends only at such an entry, or after the batch.
         if verdict == Verdict::Rejected {
-            rejected = cost(weight, object.value()).saturating_add(rejected);
+            rejected = cost(base_cost, object.value()).saturating_add(rejected);
             return;
         }
         passing.push(PassingEntry {
@@ -302,18 +302,18 @@ const BYTES_PER_BUDGET_UNIT: usize = 256;
 /// A value of fewer bytes is that of a small object. If it is packed, it unpacks to 16 KiB at most.
 const SHORT: usize = 64;
 
-/// The cost of an object in units of the budget, if a small object costs `weight`.
+/// The cost of an object in units of the budget, if a small object costs `base_cost`.
 #[inline]
-pub(crate) fn cost(weight: u32, value: &[u8]) -> u32 {
+pub(crate) fn cost(base_cost: u32, value: &[u8]) -> u32 {
     if value.len() < SHORT && !raw::has_handles(value) {
-        return weight;
+        return base_cost;
     }
-    cost_of_long(weight, value)
+    cost_of_long(base_cost, value)
 }
 
 #[inline(never)]
-fn cost_of_long(weight: u32, value: &[u8]) -> u32 {
-    weight.saturating_add((object::plain_len(value) / BYTES_PER_BUDGET_UNIT) as u32)
+fn cost_of_long(base_cost: u32, value: &[u8]) -> u32 {
+    base_cost.saturating_add((object::plain_len(value) / BYTES_PER_BUDGET_UNIT) as u32)
 }
 
 impl EngineTable {
@@ -546,7 +546,7 @@ fn use_one(limit: &mut Option<usize>) -> bool {
 }
 
 /// The cost of the row of a small object, in units of the budget.
-pub(crate) fn weight(program: Option<&Program>) -> u32 {
+pub(crate) fn base_cost(program: Option<&Program>) -> u32 {
     let cost = program.map_or(0, Program::cost) / 16;
     1 + u32::try_from(cost).unwrap_or(u32::MAX - 1)
 }

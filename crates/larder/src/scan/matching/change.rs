@@ -29,7 +29,7 @@ use crate::options::TableKind;
 use crate::programs::{Context, Outcome, Program, Scratch};
 use crate::raw;
 use crate::scan::output::Sink;
-use crate::scan::select::{cost, result_of, weight, Passing, Scan, ScannedObject};
+use crate::scan::select::{base_cost, cost, result_of, Passing, Scan, ScannedObject};
 use crate::scan::Cursor;
 use crate::stored::Stored;
 use crate::table::EngineTable;
@@ -399,13 +399,13 @@ impl<'s, 't> Slice<'s, 't> {
         let is_unique = self.table.kind().is_unique();
         // A batch of a whole leaf has all objects of its keys, which (2) may remove.
         let each = is_unique || W::REMOVES && self.batch.unordered;
-        let (weight, keypos) = (weight(Some(self.program)), self.table.keypos());
+        let (base_cost, keypos) = (base_cost(Some(self.program)), self.table.keypos());
         self.chosen.clear();
         let (matcher, batch) = (
             self.program.matcher(keypos, self.table.key_access()),
             &*self.batch,
         );
-        let passing = Passing::of(Some(&matcher), batch, usable, weight, self.passing);
+        let passing = Passing::of(Some(&matcher), batch, usable, base_cost, self.passing);
         for n in 0..passing.len() {
             let entry = passing.entry(batch, n);
             let (key, value) = batch.entry(entry.index);
@@ -424,7 +424,7 @@ impl<'s, 't> Slice<'s, 't> {
                     key.clone_into(self.last_key);
                 }
             }
-            if !budget.spend(cost(weight, value).saturating_add(entry.rejected)) {
+            if !budget.spend(cost(base_cost, value).saturating_add(entry.rejected)) {
                 return (entry.index + 1, false);
             }
         }
@@ -451,7 +451,7 @@ impl<'s, 't> Slice<'s, 't> {
         budget: &mut Budget,
         work: &mut W,
     ) -> Result<bool, Error> {
-        let weight = weight(Some(self.program));
+        let base_cost = base_cost(Some(self.program));
         for n in 0..self.chosen.len() {
             let (i, table, op) = (self.chosen[n] as usize, self.table, self.op);
             // In a bag, the change of the object before has changed all objects of the key.
@@ -469,7 +469,7 @@ impl<'s, 't> Slice<'s, 't> {
             }
             // (4) The budget is used up. The other chosen objects are matched again in the next
             // slice.
-            if !budget.spend(weight) && i + 1 < matched_to {
+            if !budget.spend(base_cost) && i + 1 < matched_to {
                 if !table.kind().is_unique() {
                     self.batch.entry(i).0.clone_into(self.last_key);
                 }
