@@ -20,7 +20,7 @@
 //! |---|---|
 //! | 3p | the new position doesn't begin with the leaf's prefix |
 //! | 3a | `need` is at most 7/8 of `capacity` |
-//! | 3b | `need` is at most `most`, in a leaf of the largest size at most 7/8 of it; or the entry is alone |
+//! | 3b | `need` is at most `most` (7/8 of it in the largest leaf); or the entry is alone |
 //! | 3c | otherwise; and in a leaf for which writers often wait |
 //!
 //! The eighth that has to be free in 3a and 3b is for the next inserts. Otherwise a leaf that is
